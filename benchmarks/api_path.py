@@ -32,9 +32,9 @@ class ApiPath:
     async def admit(self, request: web.BaseRequest) -> None:
         """Called before a request is passed on, and waited for."""
 
-    async def body_of(self, request: web.BaseRequest, found: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+    async def body_of(self, request: web.BaseRequest, reply: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
         """The body of an answer, as it is passed back."""
-        async for chunk in found.content.iter_any():
+        async for chunk in reply.content.iter_any():
             yield chunk
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -44,13 +44,13 @@ class ApiPath:
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _DROPPED}
         sent = await request.read() if request.can_read_body else None
         url = f"{self.access.url}{request.raw_path}"
-        async with self._session.request(request.method, URL(url, encoded=True), headers=headers, data=sent) as found:
-            answer = web.StreamResponse(status=found.status)
-            answer.headers.update({name: found.headers[name] for name in _KEPT if name in found.headers})
+        async with self._session.request(request.method, URL(url, encoded=True), headers=headers, data=sent) as reply:
+            answer = web.StreamResponse(status=reply.status)
+            answer.headers.update({name: reply.headers[name] for name in _KEPT if name in reply.headers})
             # A replica that is killed, or that gives up a request, reads no answer.
             with contextlib.suppress(ConnectionResetError):
                 await answer.prepare(request)
-                async with contextlib.aclosing(self.body_of(request, found)) as chunks:
+                async with contextlib.aclosing(self.body_of(request, reply)) as chunks:
                     async for chunk in chunks:
                         await answer.write(chunk)
                 await answer.write_eof()

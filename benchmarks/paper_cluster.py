@@ -54,12 +54,12 @@ class PaperCluster:
         """Change a pool, and wait until the service gives the reason that is waited for."""
         await self.client.patch(f"{POOL_PATH}/{name}", {"spec": spec})
         for _ in range(300):
-            found = json.loads(await self.client.get(f"{POOL_PATH}/{name}"))
-            seen, generation = found.get("status", {}), found["metadata"]["generation"]
-            if seen.get("observedGeneration") == generation and because in ("", seen.get("because")):
+            pool = json.loads(await self.client.get(f"{POOL_PATH}/{name}"))
+            status, generation = pool.get("status", {}), pool["metadata"]["generation"]
+            if status.get("observedGeneration") == generation and because in ("", status.get("because")):
                 return
             await asyncio.sleep(0.1)
-        raise TimeoutError(f"pool {name} does not say {because!r}: {found.get('status')}")
+        raise TimeoutError(f"pool {name} does not say {because!r}: {pool.get('status')}")
 
 
 def work_pod(name: str, requests: Mapping[str, str] = WORK_REQUESTS, **spec: Any) -> dict[str, Any]:

@@ -141,11 +141,13 @@ class PodWatch:
 
     async def _list(self, client: ApiClient) -> str:
         listed = msgspec.json.decode(await client.get(PODS, **self._query), type=_List)
-        found = {(pod.metadata.namespace, pod.metadata.name): pod for pod in listed.items}
-        for pod in found.values():
+        pods = {(pod.metadata.namespace, pod.metadata.name): pod for pod in listed.items}
+        for pod in pods.values():
             self._see("MODIFIED", pod)
         # One that is expected and has no node may not have arrived yet; all others that are not listed are gone.
-        for key in [key for key, seen in self.pods.items() if key not in found and (seen.node or not seen.expected_at)]:
+        for key in [
+            key for key, known in self.pods.items() if key not in pods and (known.node or not known.expected_at)
+        ]:
             self.gone.append(self.pods.pop(key))
         return listed.metadata.resource_version
 
@@ -154,16 +156,16 @@ class PodWatch:
         if kind in ("ADDED", "MODIFIED"):
             self._update(self.pods.setdefault(key, SeenPod(POOL_LABEL in pod.metadata.labels)), pod, now)
         elif kind == "DELETED" and key in self.pods:
-            seen = self.pods.pop(key)
-            self._update(seen, pod, now)
-            seen.gone_at = now
-            self.gone.append(seen)
+            known = self.pods.pop(key)
+            self._update(known, pod, now)
+            known.gone_at = now
+            self.gone.append(known)
         self._changed.set()
         return pod.metadata.resource_version
 
-    def _update(self, seen: SeenPod, pod: _Pod, now: float) -> None:
-        if pod.spec.node_name and seen.bound_at is None:
-            seen.node, seen.bound_at = pod.spec.node_name, now
-            self.bound_balloons += seen.is_balloon
-        seen.is_running = pod.status.phase == "Running"
-        seen.is_preempted |= any(condition.reason == PREEMPTED for condition in pod.status.conditions)
+    def _update(self, known: SeenPod, pod: _Pod, now: float) -> None:
+        if pod.spec.node_name and known.bound_at is None:
+            known.node, known.bound_at = pod.spec.node_name, now
+            self.bound_balloons += known.is_balloon
+        known.is_running = pod.status.phase == "Running"
+        known.is_preempted |= any(condition.reason == PREEMPTED for condition in pod.status.conditions)

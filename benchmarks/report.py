@@ -91,26 +91,26 @@ def progress(text: str) -> None:
 
 def as_json(report: Report) -> str:
     """The named figures, then what they were made from."""
-    found = _by_name(report.figures)
-    found |= {
+    fields = _by_name(report.figures)
+    fields |= {
         "bounds": {f.name: _bounds(f) for f in report.figures},
         "behind": report.behind,
         "faked": report.faked,
         "machine": machine(),
         "is_quick": report.is_quick,
     }
-    return msgspec.json.format(msgspec.json.encode(found)).decode()
+    return msgspec.json.format(msgspec.json.encode(fields)).decode()
 
 
 def _by_name(figures: Sequence[Figure]) -> dict[str, Any]:
     """Values by name; a name with cases has an object of values by case."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for figure in figures:
         if figure.case:
-            found.setdefault(figure.name, {})[figure.case] = figure.value
+            values.setdefault(figure.name, {})[figure.case] = figure.value
         else:
-            found[figure.name] = figure.value
-    return found
+            values[figure.name] = figure.value
+    return values
 
 
 def _bounds(figure: Figure) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def node_trail() -> Trail:
 
 
 def _only_in(answers: Answers, others: Answers) -> Trail:
-    return [place for place, given in answers.items() if not set(given) <= set(others.get(place, ()))]
+    return [place for place, files in answers.items() if not set(files) <= set(others.get(place, ()))]
 
 
 def followed(refused: int) -> tuple[Answers, str]:

@@ -32,8 +32,8 @@ from lab.monitoring.write_dashboards import dashboards
 def binaries(trim: bool, tests: bool) -> None:
     """Find or build all binaries and print where they are."""
     wanted = (*ALL_BINARIES, *MONITORING_BINARIES, *CHART_BINARIES) if tests else ALL_BINARIES
-    found = find_binaries(binary.name for binary in wanted)
-    for name, path in found.items():
+    paths = find_binaries(binary.name for binary in wanted)
+    for name, path in paths.items():
         click.echo(f"{name}\t{path}")
     click.echo(f"karpenter CRDs\t{find_karpenter_crds()}")
     if trim:

@@ -54,8 +54,8 @@ def grants_of(account: str, objects: Iterable[Mapping[str, Any]]) -> frozenset[G
     Raises KeyError for a binding whose role is not among them.
     """
     objects = list(objects)
-    rules = {_role_key(each): each.get("rules") or () for each in objects if each["kind"] in ("Role", "ClusterRole")}
-    bindings = [each for each in objects if each["kind"].endswith("Binding") and _binds(each, account)]
+    rules = {_role_key(role): role.get("rules") or () for role in objects if role["kind"] in ("Role", "ClusterRole")}
+    bindings = [binding for binding in objects if binding["kind"].endswith("Binding") and _binds(binding, account)]
     return frozenset(
         grant
         for binding in bindings
@@ -77,7 +77,7 @@ def _binds(binding: Mapping[str, Any], account: str) -> bool:
     if "roleRef" not in binding:
         return False
     subjects = binding.get("subjects") or ()
-    return any(f"{each.get('namespace', '')}:{each['name']}" == account for each in subjects)
+    return any(f"{subject.get('namespace', '')}:{subject['name']}" == account for subject in subjects)
 
 
 def _expanded(account: str, rule: Mapping[str, Any], namespace: str) -> Iterator[Grant]:

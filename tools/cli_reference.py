@@ -116,8 +116,8 @@ def _section(name: str, rows: Mapping[str, str], elsewhere: Mapping[str, set[str
 def _rows(name: str, command: click.Command) -> dict[str, str]:
     """The row of each option, by its longest name."""
     context = click.Context(command, info_name=f"balloons {name}")
-    options = [each for each in command.params if isinstance(each, click.Option)]
-    return {max(each.opts, key=len): _row(each, context) for each in options}
+    options = [param for param in command.params if isinstance(param, click.Option)]
+    return {max(option.opts, key=len): _row(option, context) for option in options}
 
 
 def _table(rows: list[str]) -> str:
@@ -127,7 +127,9 @@ def _table(rows: list[str]) -> str:
 def _help(command: click.Command) -> str:
     """Paragraphs that are printed as they stand (`\\b`) become code."""
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
-    return "\n\n".join(_code(each) if each.startswith("\b") else " ".join(each.split()) for each in paragraphs)
+    return "\n\n".join(
+        _code(paragraph) if paragraph.startswith("\b") else " ".join(paragraph.split()) for paragraph in paragraphs
+    )
 
 
 def _code(paragraph: str) -> str:

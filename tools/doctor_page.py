@@ -28,9 +28,9 @@ This page is made from the checks themselves; codes never change their meaning.
 
 def page(checks: Iterable[Check]) -> str:
     """The whole page, with one anchor for each code."""
-    found = tuple(checks)
-    rows = [f"| [{each.code}](#{each.code.lower()}) | {each.severity.word} | {each.title} |" for each in found]
-    return _INTRO + "\n".join(rows) + "\n" + "".join(map(_section, found))
+    listed = tuple(checks)
+    rows = [f"| [{check.code}](#{check.code.lower()}) | {check.severity.word} | {check.title} |" for check in listed]
+    return _INTRO + "\n".join(rows) + "\n" + "".join(map(_section, listed))
 
 
 def _section(check: Check) -> str:

@@ -56,8 +56,8 @@ def readme_with(readme: str, benchmarks: str) -> str:
         "| the slowest 1 % of everybody else's requests take at least |": [at_once.others_wait, paced.others_wait],
         "| requests that were refused or failed |": [at_once.failed, paced.failed],
     }
-    for start, found in rows.items():
-        readme = _replaced(rf"^{re.escape(start)}.*$", f"{start} {' | '.join(found)} |", readme)
+    for start, figures in rows.items():
+        readme = _replaced(rf"^{re.escape(start)}.*$", f"{start} {' | '.join(figures)} |", readme)
     return readme
 
 
@@ -73,10 +73,10 @@ def benchmarks_with(benchmarks: str) -> str:
 
 
 def _replaced(pattern: str, line: str, text: str) -> str:
-    found, number = re.subn(pattern, lambda _: line, text, flags=re.MULTILINE)
+    page, number = re.subn(pattern, lambda _: line, text, flags=re.MULTILINE)
     if number != 1:
         raise ValueError(f"{number} lines for {pattern}; accepted: 1")
-    return found
+    return page
 
 
 def main() -> None:

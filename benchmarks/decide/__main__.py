@@ -36,9 +36,9 @@ def measure(is_quick: bool) -> Report:
 
 
 def _times(size: int, rounds: int) -> dict[str, Any]:
-    found: dict[str, Any] = answer_of("benchmarks.decide.timing", str(size), str(rounds))
-    progress(f"{size:>7,} nodes: full {found['full_ms']:.1f} ms, tick {found['tick_ms']:.1f} ms")
-    return found
+    times: dict[str, Any] = answer_of("benchmarks.decide.timing", str(size), str(rounds))
+    progress(f"{size:>7,} nodes: full {times['full_ms']:.1f} ms, tick {times['tick_ms']:.1f} ms")
+    return times
 
 
 def _figures(times: dict[str, Any], memory: dict[str, float]) -> tuple[Figure, ...]:

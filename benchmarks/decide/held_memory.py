@@ -42,9 +42,9 @@ def _nodes(count: int, reader: Reader) -> dict[Key, Node]:
 
 
 def _pods(count: int, pending: int, reader: Reader) -> dict[Key, Pod]:
-    found = {(pod.key.namespace, pod.key.name): pod for pod in population.balloons(count, reader)}
-    found.update({(pod.key.namespace, pod.key.name): pod for pod in population.waiting(pending, reader)})
-    return found
+    pods = {(pod.key.namespace, pod.key.name): pod for pod in population.balloons(count, reader)}
+    pods.update({(pod.key.namespace, pod.key.name): pod for pod in population.waiting(pending, reader)})
+    return pods
 
 
 if __name__ == "__main__":

@@ -30,8 +30,8 @@ def official(pages: Sequence[bytes]) -> dict[str, V1Node]:
     client = ApiClient()
     nodes: dict[str, V1Node] = {}
     for body in pages:
-        found = client.deserialize(body.decode("utf-8"), "V1NodeList", "application/json")
-        nodes.update({node.metadata.name: node for node in found.items})
+        page = client.deserialize(body.decode("utf-8"), "V1NodeList", "application/json")
+        nodes.update({node.metadata.name: node for node in page.items})
     return nodes
 
 

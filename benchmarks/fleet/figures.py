@@ -49,13 +49,13 @@ def lags(arrived_at: Iterable[float], samples: Sequence[Sample]) -> tuple[float,
     for sample in samples:
         highest = max(highest, sample.count - before)
         counts.append(highest)
-    found = []
+    delays_s = []
     for number, arrived in enumerate(sorted(arrived_at), start=1):
         index = bisect_left(counts, number)
         if index == len(counts):
             raise ValueError(f"{counts[-1]} nodes were counted, and {number} or more had arrived")
-        found.append(max(0.0, samples[index].at - arrived))
-    return tuple(found)
+        delays_s.append(max(0.0, samples[index].at - arrived))
+    return tuple(delays_s)
 
 
 def figures(measured: Measured) -> Iterator[Figure]:

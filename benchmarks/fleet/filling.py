@@ -89,9 +89,9 @@ async def _fill(cluster: PaperCluster, fleet: Fleet) -> None:
         for _ in range(WRITERS):
             group.create_task(_write(session, pods))
     deadline = time.monotonic() + FILL_DEADLINE_S
-    while (found := await _count(cluster)) < fleet.pods:
+    while (count := await _count(cluster)) < fleet.pods:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"the API server shows {found} of {fleet.pods} pods")
+            raise TimeoutError(f"the API server shows {count} of {fleet.pods} pods")
         await asyncio.sleep(1)
 
 

@@ -39,10 +39,10 @@ class PodPath(ApiPath):
         if _is_about_pods(request) and not _is_watch(request):
             self.list_begun.set()
 
-    async def body_of(self, request: web.BaseRequest, found: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+    async def body_of(self, request: web.BaseRequest, reply: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
         """Watches of pods may end sooner than the server would have it; everything else is as it comes."""
-        is_watch, epoch = _is_about_pods(request) and _is_watch(request) and found.status == 200, self._epoch
-        async for chunk in super().body_of(request, found):
+        is_watch, epoch = _is_about_pods(request) and _is_watch(request) and reply.status == 200, self._epoch
+        async for chunk in super().body_of(request, reply):
             yield chunk
             if is_watch:
                 self.news_at.append(time.monotonic())

@@ -49,9 +49,9 @@ class RunningService:
 
     def peak_mb(self) -> float:
         """The most memory that it has held (VmHWM)."""
-        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{self.process.pid}/status").read_text())
-        assert found is not None
-        return int(found[1]) / 1024
+        peak = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{self.process.pid}/status").read_text())
+        assert peak is not None
+        return int(peak[1]) / 1024
 
     async def until_ready(self) -> float:
         """Wait until its view is complete; returns how long after its start that was."""
@@ -93,8 +93,8 @@ class RunningService:
         if not address:
             return ""
         try:
-            async with self._session.get(f"http://{address}{path}", headers={"Accept": kind}) as found:
-                return await found.text() if found.status == 200 else ""
+            async with self._session.get(f"http://{address}{path}", headers={"Accept": kind}) as answer:
+                return await answer.text() if answer.status == 200 else ""
         except (aiohttp.ClientError, TimeoutError):
             return ""
 

@@ -47,9 +47,9 @@ def scenarios() -> tuple[Scenario, ...]:
     """The one without a fault first, then each fault; all of it with and without a gate."""
     disturbed = [replace(UNDISTURBED, name=name, **changes) for name, changes in FAULTS.items()]
     return tuple(
-        replace(each, name=each.name if has_gate else f"{each.name}, no gate", has_gate=has_gate)
+        replace(scenario, name=scenario.name if has_gate else f"{scenario.name}, no gate", has_gate=has_gate)
         for has_gate in (True, False)
-        for each in (UNDISTURBED, *disturbed)
+        for scenario in (UNDISTURBED, *disturbed)
     )
 
 

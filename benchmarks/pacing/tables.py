@@ -34,8 +34,8 @@ def not_ours_table(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
     for row in rows:
         grouped.setdefault((row["scenario"], row["policy"]), []).append(row)
     lines = [
-        (*key, " ".join(f"{row['ratio']:.2f}" for row in found), str(sum(row["is_stalled"] for row in found)))
-        for key, found in grouped.items()
+        (*key, " ".join(f"{row['ratio']:.2f}" for row in seeds), str(sum(row["is_stalled"] for row in seeds)))
+        for key, seeds in grouped.items()
     ]
     return _table(title, ("fault", "policy", "time of each seed", "stalls"), lines)
 

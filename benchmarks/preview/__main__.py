@@ -71,14 +71,14 @@ def _help() -> None:
 
 def _seconds(what: str, rounds: int, act: Callable[[], None]) -> dict[str, list[float]]:
     """CPU time, of child processes too, and beside it what the clock on the wall said."""
-    found: dict[str, list[float]] = {"cpu": [], "wall": []}
+    seconds: dict[str, list[float]] = {"cpu": [], "wall": []}
     for _ in range(rounds):
         cpu, wall = _cpu_s(), time.perf_counter()
         act()
-        found["cpu"].append(_cpu_s() - cpu)
-        found["wall"].append(time.perf_counter() - wall)
-        progress(f"{what}: {found['cpu'][-1]:.2f} s of CPU, {found['wall'][-1]:.2f} s in all")
-    return found
+        seconds["cpu"].append(_cpu_s() - cpu)
+        seconds["wall"].append(time.perf_counter() - wall)
+        progress(f"{what}: {seconds['cpu'][-1]:.2f} s of CPU, {seconds['wall'][-1]:.2f} s in all")
+    return seconds
 
 
 def _cpu_s() -> float:

@@ -91,7 +91,7 @@ def _events(log: Path, read_to: int) -> Iterator[Json]:
 async def _later(scene: Scene, before: dict[str, Json]) -> list[str]:
     await asyncio.sleep(QUIET_S)
     pods = await scene.api.items("/api/v1/namespaces/kube-balloons/pods")
-    left = [each["metadata"]["name"] for each in pods if "deletionTimestamp" not in each["metadata"]]
+    left = [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     return [*await _wrong(scene, before), *(f"pod {name} is still there" for name in left)]
 
 

@@ -121,7 +121,7 @@ class Shell:
         components = [MANIFESTS / "levers" / name for name in LEVERS.values()]
         overlay: Mapping[str, object] = {
             "resources": [_relative(MANIFESTS / "overlays" / "default", self._folder)],
-            "components": [_relative(each, self._folder) for each in components],
+            "components": [_relative(component, self._folder) for component in components],
         }
         (self._folder / "kustomization.yaml").write_text("".join(f"{key}: {value}\n" for key, value in overlay.items()))
         return "kubectl apply --server-side --force-conflicts -k ."

@@ -37,7 +37,7 @@ FAKED = (
     "In the second setting a cgroup holds the API server to half a core; where the machine allows none it is left out.",
 )
 
-Found = dict[str, dict[str, list[Trial]]]
+TrialsBySetting = dict[str, dict[str, list[Trial]]]
 """By setting, then by way."""
 
 
@@ -57,25 +57,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(f"--way {name!r} begins with what {teacher!r} learned: measure that, too")
     find_binaries(binary.name for binary in ALL_BINARIES)
     with tempfile.TemporaryDirectory(prefix="kb-rush-") as folder:
-        found = asyncio.run(_measure(asked, asked.results or Path(folder)))
-    judged = next((found[setting.name] for setting in reversed(SETTINGS) if found.get(setting.name)), {})
+        by_setting = asyncio.run(_measure(asked, asked.results or Path(folder)))
+    judged = next((by_setting[setting.name] for setting in reversed(SETTINGS) if by_setting.get(setting.name)), {})
     report = Report(
         name="rush",
         figures=figures(judged),
         faked=FAKED,
-        behind={name: [asdict(trial) for each in ways.values() for trial in each] for name, ways in found.items()},
+        behind={
+            name: [asdict(trial) for trials in ways.values() for trial in trials] for name, ways in by_setting.items()
+        },
         is_quick=asked.quick,
     )
-    tables = [table for name, ways in found.items() for table in _tables(name, ways, has_work=asked.work)]
+    tables = [table for name, ways in by_setting.items() for table in _tables(name, ways, has_work=asked.work)]
     return answer(report, asked, tables)
 
 
-async def _measure(asked: argparse.Namespace, results: Path) -> Found:
+async def _measure(asked: argparse.Namespace, results: Path) -> TrialsBySetting:
     until_s = time.monotonic() + 60 * asked.minutes
     nodes, rounds = (12, 1) if asked.quick else (asked.nodes, asked.rounds)
     wanted = [way for way in WAYS.values() if not asked.way or way.name in asked.way]
     settings = [setting for number, setting in enumerate(SETTINGS, 1) if asked.setting in (None, number)]
-    found: Found = {}
+    by_setting: TrialsBySetting = {}
     for number in range(rounds):
         for setting in settings:
             taught: dict[str, Trial] = {}
@@ -86,8 +88,8 @@ async def _measure(asked: argparse.Namespace, results: Path) -> Found:
                 if trial is not None:
                     keep(trial, results)
                     taught[way.name] = trial
-                    found.setdefault(setting.name, {}).setdefault(way.name, []).append(trial)
-    return found
+                    by_setting.setdefault(setting.name, {}).setdefault(way.name, []).append(trial)
+    return by_setting
 
 
 async def _trial(setting: Setting, way: Way, number: int, nodes: int, teacher: Trial | None) -> Trial | None:
@@ -118,7 +120,7 @@ def _tables(setting: str, ways: Mapping[str, Sequence[Trial]], *, has_work: bool
     if has_work:
         names = tuple(dict.fromkeys(name for trials in ways.values() for trial in trials for name in trial.work.cpu_s))
         first = ("per node", *(f"{name} CPU ms" for name in names), "writes", "reads", "attempts", "rounds in all")
-        yield _table(f"{setting}: work", [first, *(_work_row(name, each, names) for name, each in ways.items())])
+        yield _table(f"{setting}: work", [first, *(_work_row(name, trials, names) for name, trials in ways.items())])
         yield _table(f"{setting}: writes per node", list(_write_rows(ways)))
 
 

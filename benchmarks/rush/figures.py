@@ -78,7 +78,7 @@ def _over_best(trials: Trials) -> Iterator[Figure]:
 
 
 def _over_bound(trials: Trials) -> Iterator[Figure]:
-    bounded = [trial for name, each in trials.items() if name.endswith(f"at most {BOUND}") for trial in each]
+    bounded = [trial for name, runs in trials.items() if name.endswith(f"at most {BOUND}") for trial in runs]
     if bounded:
         yield Figure(
             name="most_over_max_in_flight",

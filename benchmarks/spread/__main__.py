@@ -31,32 +31,32 @@ def measure(is_quick: bool) -> Report:
 
 def _place(size: int, spread: Spread) -> Placing:
     progress(f"{size:,} balloons, {spread.value}")
-    found = asyncio.run(place(size, spread))
-    progress(f"placed in {found.place_s:.1f} s; unrelated pods: {_beside(found)}")
-    return found
+    placing = asyncio.run(place(size, spread))
+    progress(f"placed in {placing.place_s:.1f} s; unrelated pods: {_beside(placing)}")
+    return placing
 
 
 def report_of(placings: Sequence[Placing], *, is_quick: bool) -> Report:
     """One figure per size and spread."""
     return Report(
         name="spread",
-        figures=tuple(_figure(found) for found in placings),
+        figures=tuple(_figure(placing) for placing in placings),
         faked=FAKED,
         behind={"placings": msgspec.to_builtins(placings)},
         is_quick=is_quick,
     )
 
 
-def _figure(found: Placing) -> Figure:
-    what = f"balloons placed; unrelated pods: {_beside(found)}"
-    return Figure(name=f"place_s_{found.count}", case=found.spread, what=what, value=found.place_s, unit="s")
+def _figure(placing: Placing) -> Figure:
+    what = f"balloons placed; unrelated pods: {_beside(placing)}"
+    return Figure(name=f"place_s_{placing.count}", case=placing.spread, what=what, value=placing.place_s, unit="s")
 
 
-def _beside(found: Placing) -> str:
-    if not found.beside_s:
+def _beside(placing: Placing) -> str:
+    if not placing.beside_s:
         return "none"
-    p50, p99 = (percentile(found.beside_s, share) * 1000 for share in (0.5, 0.99))
-    return f"p50 {p50:.0f} ms, p99 {p99:.0f} ms of {len(found.beside_s)}"
+    p50, p99 = (percentile(placing.beside_s, share) * 1000 for share in (0.5, 0.99))
+    return f"p50 {p50:.0f} ms, p99 {p99:.0f} ms of {len(placing.beside_s)}"
 
 
 if __name__ == "__main__":

@@ -65,9 +65,9 @@ def _bound(cluster: PaperCluster) -> int:
 
 
 def _check(cluster: PaperCluster, count: int) -> None:
-    found = Counter(pod.node for pod in cluster.watch.pods.values() if pod.is_balloon)
-    assert len(found) == count, "not every node has a balloon"
-    assert set(found.values()) == {1}, "a node has two balloons"
+    balloons = Counter(pod.node for pod in cluster.watch.pods.values() if pod.is_balloon)
+    assert len(balloons) == count, "not every node has a balloon"
+    assert set(balloons.values()) == {1}, "a node has two balloons"
 
 
 def _deployment(count: int, spread: Spread) -> dict[str, Any]:

@@ -26,6 +26,6 @@ class AuditTail:
         whole, _, _ = text.rpartition(b"\n")
         self._at += len(whole) + 1 if whole else 0
         lines = (line for line in whole.splitlines() if any(mark in line for mark in self._marks))
-        found = (write_in(json.loads(line), self._users) for line in lines)
-        self.writes += [write for write in found if write is not None]
+        writes = (write_in(json.loads(line), self._users) for line in lines)
+        self.writes += [write for write in writes if write is not None]
         return self.writes

@@ -57,15 +57,15 @@ def write_in(event: Mapping[str, Any], users: Iterable[str]) -> Write | None:
 
 def tenures(writes: Iterable[Write]) -> list[Tenure]:
     """Who led, in order of time."""
-    found: list[Tenure] = []
-    for write in sorted(writes, key=lambda each: each.done_s):
-        if write.is_lease and write.is_done and (not found or found[-1].who != write.who):
-            found.append(Tenure(who=write.who, since_s=write.done_s, first_write_s=None))
-        elif found and not write.is_lease and write.is_done and found[-1].who == write.who:
-            last = found[-1]
+    reigns: list[Tenure] = []
+    for write in sorted(writes, key=lambda write: write.done_s):
+        if write.is_lease and write.is_done and (not reigns or reigns[-1].who != write.who):
+            reigns.append(Tenure(who=write.who, since_s=write.done_s, first_write_s=None))
+        elif reigns and not write.is_lease and write.is_done and reigns[-1].who == write.who:
+            last = reigns[-1]
             first_s = write.done_s if last.first_write_s is None else last.first_write_s
-            found[-1] = Tenure(who=last.who, since_s=last.since_s, first_write_s=first_s)
-    return found
+            reigns[-1] = Tenure(who=last.who, since_s=last.since_s, first_write_s=first_s)
+    return reigns
 
 
 def second_writers(writes: Iterable[Write]) -> list[Write]:

@@ -63,17 +63,17 @@ async def _open_pair(stack: AsyncExitStack, plane: ControlPlane, machines: Paper
     await _allow(plane, namespace, users)
     allocatable = {"cpu": "8", "memory": "32Gi", "pods": "110"}
     nodes = [f"{namespace}-n{i}" for i in range(NODES)]
-    await machines.add([PaperNode(name=each, labels={"pool": namespace}, allocatable=allocatable) for each in nodes])
+    await machines.add([PaperNode(name=name, labels={"pool": namespace}, allocatable=allocatable) for name in nodes])
     await plane.kubectl_async("apply", "-f", "-", input=json.dumps(_pool(namespace)))
-    found = []
+    replicas = []
     for name in users:
         path = await stack.enter_async_context(LeasePath(plane.access(name)).open())
         replica = Replica(name, plane, path, plane.directory / "logs" / f"{name}.log", namespace)
         stack.push_async_callback(replica.kill)
         replica.start()
-        found.append(replica)
+        replicas.append(replica)
         await replica.until_ready()
-    return Pair(namespace, (found[0], found[1]))
+    return Pair(namespace, (replicas[0], replicas[1]))
 
 
 async def _allow(plane: ControlPlane, namespace: str, users: tuple[str, str]) -> None:
@@ -97,7 +97,7 @@ async def _allow(plane: ControlPlane, namespace: str, users: tuple[str, str]) ->
 def _lease_role(namespace: str) -> dict[str, Any]:
     """The manifests' Role for the Lease, in another namespace."""
     documents = yaml.safe_load_all((MANIFESTS / "base" / "lease.yaml").read_text(encoding="utf-8"))
-    role: dict[str, Any] = next(each for each in documents if each["kind"] == "Role")
+    role: dict[str, Any] = next(document for document in documents if document["kind"] == "Role")
     return {**role, "metadata": {**role["metadata"], "namespace": namespace}}
 
 

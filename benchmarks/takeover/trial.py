@@ -70,7 +70,7 @@ class Ring:
     async def run(self, fault: Fault) -> Trial:
         """One trial; raises TimeoutError when nobody takes over."""
         leader = await self._settled_leader()
-        other = next(each for each in self.pair.replicas if each is not leader)
+        other = next(replica for replica in self.pair.replicas if replica is not leader)
         await asyncio.sleep(self._random.uniform(0, 1.5))
         before, begun_s = len(self._tail.read()), time.time()
         await self._strike(leader, fault)
@@ -83,8 +83,8 @@ class Ring:
     async def _settled_leader(self) -> Replica:
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
-            leaders = [each for each in self.pair.replicas if await each.leads()]
-            are_ready = [await each.is_ready() for each in self.pair.replicas]
+            leaders = [replica for replica in self.pair.replicas if await replica.leads()]
+            are_ready = [await replica.is_ready() for replica in self.pair.replicas]
             recent = [w for w in self._tail.read()[-50:] if not w.is_lease and time.time() - w.done_s < SETTLED_S]
             if len(leaders) == 1 and all(are_ready) and any(write.who == leaders[0].name for write in recent):
                 return leaders[0]
@@ -106,7 +106,7 @@ class Ring:
     async def _taken_over(self, other: Replica, before: int) -> tuple[float, float]:
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
-            new = [each for each in tenures(self._tail.read()[before:]) if each.who == other.name]
+            new = [tenure for tenure in tenures(self._tail.read()[before:]) if tenure.who == other.name]
             if new and new[0].first_write_s is not None:
                 return new[0].since_s, new[0].first_write_s
             await asyncio.sleep(LOOK_S)

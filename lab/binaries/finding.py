@@ -25,11 +25,11 @@ def find_binary(name: str) -> Path:
 def find_binaries(names: Iterable[str]) -> dict[str, Path]:
     """Return the paths of several binaries; what is missing is built, one after the other, with progress."""
     wanted = [binary_named(name) for name in names]
-    found = {binary.name: path for binary in wanted if (path := _without_building(binary)) is not None}
-    missing = [binary for binary in wanted if binary.name not in found]
+    paths = {binary.name: path for binary in wanted if (path := _without_building(binary)) is not None}
+    missing = [binary for binary in wanted if binary.name not in paths]
     if missing:
-        found.update(_build_all(missing))
-    return found
+        paths.update(_build_all(missing))
+    return paths
 
 
 def find_karpenter_crds() -> Path:

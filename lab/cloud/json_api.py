@@ -40,8 +40,8 @@ class JsonApi:
 
     async def items(self, path: str) -> list[Json]:
         """Return the objects of the list at `path`; empty if the server does not know the resource."""
-        found = await self.get(path)
-        return list(found["items"]) if found else []
+        listed = await self.get(path)
+        return list(listed["items"]) if listed else []
 
     async def create(self, path: str, body: Json) -> Json | None:
         """Create `body` in the collection `path`; None if an object of that name exists already."""

@@ -99,7 +99,7 @@ class PlainRequests:
 
     def _served(self) -> Iterator[tuple[str, _Resource]]:
         """By plural, singular, short name, and version with kind; where two groups share a name, the first is meant."""
-        found: dict[str, _Resource] = {}
+        resources: dict[str, _Resource] = {}
         for root in ("/api", "/apis"):
             for group in self._ask("GET", root, None, {"Accept": DISCOVERY})["items"]:
                 name = group.get("metadata", {}).get("name")
@@ -107,12 +107,12 @@ class PlainRequests:
                     served = f"{name}/{version['version']}" if name else version["version"]
                     for kind in version.get("resources", ()):
                         resource = _Resource(f"{root}/{served}", kind["resource"], kind["scope"] == "Namespaced")
-                        found.setdefault(f"{served}/{kind['responseKind']['kind']}", resource)
+                        resources.setdefault(f"{served}/{kind['responseKind']['kind']}", resource)
                         plural = kind["resource"]
                         names = (plural, f"{plural}.{name}", kind["singularResource"], *kind.get("shortNames", ()))
                         for called in names if number == 0 and name != STAND_IN else ():
-                            found.setdefault(called, resource)
-        yield from found.items()
+                            resources.setdefault(called, resource)
+        yield from resources.items()
 
     def _ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Json:
         for number in range(TRIES):
@@ -122,8 +122,8 @@ class PlainRequests:
             time.sleep(wait_s)
         if status >= http.HTTPStatus.BAD_REQUEST:
             raise LabError(f"{method} {path}: {status} {_refusal(answer)}")
-        found: Json = json.loads(answer)
-        return found
+        parsed: Json = json.loads(answer)
+        return parsed
 
     def _exchange(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]

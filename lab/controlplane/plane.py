@@ -81,9 +81,9 @@ class ControlPlane:
     def __init__(self, settings: ControlPlaneSettings | None = None) -> None:
         self.settings = settings or ControlPlaneSettings()
         self.binaries = find_binaries(CONTROL_PLANE_BINARIES)
-        given = self.settings.directory
-        self.directory = given or Path(tempfile.mkdtemp(prefix="kube-balloons-lab-"))
-        self.processes = ProcessGroup(remove_at_end=None if given else self.directory)
+        directory = self.settings.directory
+        self.directory = directory or Path(tempfile.mkdtemp(prefix="kube-balloons-lab-"))
+        self.processes = ProcessGroup(remove_at_end=None if directory else self.directory)
         self._paths = _Paths(self.directory)
         for folder in ("logs", "audit", "kubeconfigs"):
             (self.directory / folder).mkdir(parents=True, exist_ok=True)

@@ -76,7 +76,7 @@ class RushRecord:
 
     def usable_at(self, at_s: float) -> int:
         """How many nodes were usable by then."""
-        return sum(1 for each in self.usable_s if each <= at_s)
+        return sum(1 for usable_s in self.usable_s if usable_s <= at_s)
 
 
 def _to_nobody(count: int) -> None:
@@ -89,12 +89,12 @@ async def run_rush(scene: RushScene, nodes: int, tell: Callable[[int], None] = _
     before, in_vain = await errors_answered(accesses), sent_in_vain(scene.plane.audit_events())
     pid = scene.plane.pid(SERVER)
     used_s = cpu_s(pid)
-    async with bystander(scene.plane.access(STRANGER)) as seen:
+    async with bystander(scene.plane.access(STRANGER)) as met:
         try:
             started, usable = await asyncio.wait_for(_until_all_run(scene, nodes, tell), DEADLINE_S)
         except TimeoutError as error:
-            found, log = await how_far(scene.api), log_tail(service_log(scene.plane))
-            raise LabError(f"{nodes} workers did not run within {DEADLINE_S:.0f} s: {found}\n{log}".rstrip()) from error
+            state, log = await how_far(scene.api), log_tail(service_log(scene.plane))
+            raise LabError(f"{nodes} workers did not run within {DEADLINE_S:.0f} s: {state}\n{log}".rstrip()) from error
     used_s = cpu_s(pid) - used_s
     errors = await errors_answered(accesses) - before
     in_vain = sent_in_vain(scene.plane.audit_events()) - in_vain
@@ -106,10 +106,10 @@ async def run_rush(scene: RushScene, nodes: int, tell: Callable[[int], None] = _
         raise LabError(f"DaemonSets' pods did not all run within {DEADLINE_S:.0f} s") from error
     return RushRecord(
         usable_s=tuple(usable),
-        bystander_p50_ms=1000 * percentile(seen.latencies_s, 0.5),
-        bystander_p99_ms=1000 * percentile(seen.latencies_s, 0.99),
-        bystander_requests=len(seen.latencies_s),
-        bystander_refusals=seen.refusals,
+        bystander_p50_ms=1000 * percentile(met.latencies_s, 0.5),
+        bystander_p99_ms=1000 * percentile(met.latencies_s, 0.99),
+        bystander_requests=len(met.latencies_s),
+        bystander_refusals=met.refusals,
         errors=int(errors),
         in_vain=in_vain,
         ordered_s=tuple(ordered_s),
@@ -152,7 +152,9 @@ async def how_far(api: JsonApi) -> str:
     """What a rush that does not end has come to: pods and claims by their state, and what each throttle says."""
     pods = Counter(_pod_state(pod) for pod in await api.items(PODS_PATH))
     claims = Counter(_claim_state(claim) for claim in await api.items(CLAIMS_PATH))
-    throttles = [each.get("status", {}).get("message", "says nothing") for each in await api.items(THROTTLES_PATH)]
+    throttles = [
+        throttle.get("status", {}).get("message", "says nothing") for throttle in await api.items(THROTTLES_PATH)
+    ]
     return f"pods {dict(pods)}; claims {dict(claims)}; throttles {throttles}"
 
 
@@ -162,7 +164,7 @@ def _pod_state(pod: Json) -> str:
 
 def _claim_state(claim: Json) -> str:
     conditions = claim.get("status", {}).get("conditions", ())
-    return next((str(each["type"]) for each in conditions if each["status"] != "True"), "well")
+    return next((str(condition["type"]) for condition in conditions if condition["status"] != "True"), "well")
 
 
 def sent_in_vain(events: Iterable[Json]) -> int:

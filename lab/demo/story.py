@@ -123,7 +123,7 @@ async def _act_hold(scene: Scene, narrator: Narrator, findings: Findings) -> Non
         f"the {BUSY - GANG} nodes beyond the size went after {gone_s:.0f} s, as they should",
     )
     narrator.say(f"watching the {GANG} held nodes for {WATCH_S} s, three times the autoscaler's delay ...")
-    stayed = await scene.stays(lambda seen: seen.ready == GANG, WATCH_S)
+    stayed = await scene.stays(lambda now: now.ready == GANG, WATCH_S)
     findings.check(narrator, stayed, f"all {GANG} held nodes are still there, Ready, and none was added")
     findings.figures |= {"held_nodes": counts.nodes, "held_nodes_stayed": stayed, "held_for_s": WATCH_S}
 

@@ -82,19 +82,19 @@ class Buildah:
 
     def build(self, name: str, context: Path, arguments: Mapping[str, str]) -> Image:
         """Build the context's Containerfile from the beginning."""
-        given = [part for key, value in arguments.items() for part in ("--build-arg", f"{key}={value}")]
-        how = ("--no-cache", "--quiet", f"--timestamp={EPOCH}", "--network=host", *self._mounts(), *given)
+        build_arguments = [part for key, value in arguments.items() for part in ("--build-arg", f"{key}={value}")]
+        how = ("--no-cache", "--quiet", f"--timestamp={EPOCH}", "--network=host", *self._mounts(), *build_arguments)
         self.run("build", *how, "--file", str(context / "Containerfile"), "--tag", name, str(context))
         return self.image(name)
 
     def image(self, name: str) -> Image:
         """What is known of an image of this storage."""
-        found = json.loads(self.run("inspect", "--type=image", name))
-        layers = tuple(found["OCIv1"]["rootfs"]["diff_ids"])
+        facts = json.loads(self.run("inspect", "--type=image", name))
+        layers = tuple(facts["OCIv1"]["rootfs"]["diff_ids"])
         return Image(
             name,
-            found["FromImageDigest"],
-            found["FromImageID"],
+            facts["FromImageDigest"],
+            facts["FromImageID"],
             layers,
             _sizes(self._folder / "root" / "vfs-layers", layers),
         )
@@ -135,15 +135,15 @@ class Buildah:
         return [*shared, f"--volume={certificates}:{certificates}:ro"] if Path(certificates).exists() else shared
 
 
-def _different(found: dircmp[str], below: str) -> Iterator[str]:
+def _different(folders: dircmp[str], below: str) -> Iterator[str]:
     # Same size and time is not the same bytes: every time is the same here.
-    _, differing, _ = cmpfiles(found.left, found.right, found.common_files, shallow=False)
-    yield from (f"{below}{name}" for name in (*found.left_only, *found.right_only, *differing))
-    for name, part in found.subdirs.items():
+    _, differing, _ = cmpfiles(folders.left, folders.right, folders.common_files, shallow=False)
+    yield from (f"{below}{name}" for name in (*folders.left_only, *folders.right_only, *differing))
+    for name, part in folders.subdirs.items():
         yield from _different(part, f"{below}{name}/")
 
 
 def _sizes(folder: Path, layers: Sequence[str]) -> tuple[int, ...]:
     """Bytes of these layers' files, as the storage counted them when they were made."""
-    known = {each["diff-digest"]: each["diff-size"] for each in json.loads((folder / "layers.json").read_text())}
+    known = {layer["diff-digest"]: layer["diff-size"] for layer in json.loads((folder / "layers.json").read_text())}
     return tuple(known[layer] for layer in layers)

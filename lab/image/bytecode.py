@@ -38,9 +38,9 @@ def _import_all(root: str) -> None:
     package = importlib.import_module(root)
     if root.startswith("kubernetes"):
         return
-    for each in pkgutil.walk_packages(package.__path__, f"{root}."):
-        if not each.name.endswith(LEFT_OUT):
-            _import_unless_extra(each.name)
+    for module in pkgutil.walk_packages(package.__path__, f"{root}."):
+        if not module.name.endswith(LEFT_OUT):
+            _import_unless_extra(module.name)
 
 
 def _import_unless_extra(name: str) -> None:

@@ -28,7 +28,7 @@ def rights_page(manifests: Path) -> str:
     """The whole page."""
     objects = list(_objects(manifests))
     holders = _holders(objects)
-    roles = [each for _, each in objects if each["kind"] in ("Role", "ClusterRole")]
+    roles = [thing for _, thing in objects if thing["kind"] in ("Role", "ClusterRole")]
     return _HEAD + "".join(_section(role, holders) for role in roles)
 
 
@@ -36,8 +36,8 @@ def _objects(manifests: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every object with the directory that brings it."""
     for pattern in _FILES:
         for path in sorted(manifests.glob(pattern)):
-            for each in yaml.safe_load_all(path.read_text(encoding="utf-8")):
-                yield str(path.parent.relative_to(manifests)), each
+            for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+                yield str(path.parent.relative_to(manifests)), document
 
 
 def _key(kind: str, name: str, namespace: str) -> tuple[str, str, str]:
@@ -45,16 +45,16 @@ def _key(kind: str, name: str, namespace: str) -> tuple[str, str, str]:
 
 
 def _holders(objects: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[tuple[str, str, str], list[str]]:
-    found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for directory, each in objects:
-        if "roleRef" not in each:
+    holders: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for directory, binding in objects:
+        if "roleRef" not in binding:
             continue
-        namespace = each["metadata"].get("namespace", "")
-        names = ", ".join(f"`{subject['name']}`" for subject in each["subjects"])
+        namespace = binding["metadata"].get("namespace", "")
+        names = ", ".join(f"`{subject['name']}`" for subject in binding["subjects"])
         reach = f"in namespace `{namespace}`" if namespace else "in the whole cluster"
         by = "" if directory in ("base", "components/guard") else f", by `{directory}`"
-        found[_key(each["roleRef"]["kind"], each["roleRef"]["name"], namespace)].append(f"{names} {reach}{by}")
-    return found
+        holders[_key(binding["roleRef"]["kind"], binding["roleRef"]["name"], namespace)].append(f"{names} {reach}{by}")
+    return holders
 
 
 def _section(role: Mapping[str, Any], holders: Mapping[tuple[str, str, str], list[str]]) -> str:

@@ -105,14 +105,14 @@ def _linked(text: str) -> str:
 
 def reasoned(text: str) -> Iterator[Value]:
     """What a file of values sets, with the reason above it; raises ValueError for a line without one."""
-    return (found for value in read_values(text) for found in _reasoned(value))
+    return (leaf for value in read_values(text) for leaf in _reasoned(value))
 
 
 def _reasoned(value: Value) -> Iterator[Value]:
     if value.text:
         yield value
     elif value.below:
-        for each in value.below:
-            yield from _reasoned(each)
+        for part in value.below:
+            yield from _reasoned(part)
     else:
         raise ValueError(f"{value.dotted} is set without a reason")

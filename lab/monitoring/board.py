@@ -15,11 +15,11 @@ from throttler.service.lever_writer import LeverWriteOutcome
 from throttler.signals.reading import ReadOutcome
 
 WORDS: Mapping[str, tuple[str, ...]] = {
-    "{{found}}": tuple(each.value for each in Found),
-    "{{how}}": tuple(each.value for each in Leaving),
+    "{{found}}": tuple(answer.value for answer in Found),
+    "{{how}}": tuple(answer.value for answer in Leaving),
     "{{outcome}}": (
         *("decided", "stood_by", "failed"),
-        *(each.value for outcomes in (PoolWriteOutcome, LeverWriteOutcome, ReadOutcome) for each in outcomes),
+        *(outcome.value for outcomes in (PoolWriteOutcome, LeverWriteOutcome, ReadOutcome) for outcome in outcomes),
     ),
 }
 """What a label may say where that is no name of a user's."""

@@ -61,16 +61,16 @@ def draw(board: Board, run: RecordedRun) -> Figure:
     """The whole board over the whole run."""
     placed = board_json(board)["panels"]
     top = 2
-    lines = top + max(each["gridPos"]["y"] + each["gridPos"]["h"] for each in placed)
+    lines = top + max(box["gridPos"]["y"] + box["gridPos"]["h"] for box in placed)
     sheet = Sheet(Figure(figsize=(COLUMNS * COLUMN_IN, lines * LINE_IN), facecolor=PAPER), lines)
     sheet.write(0.3, 0.7, board.title, size=13, weight="bold")
     sheet.write(0.3, 1.5, f"{board.description} Drawn from the recorded run; minutes since its start.", size=8)
-    marks = [mark for each in board.annotations for mark in courses(run, each.query)]
+    marks = [mark for annotation in board.annotations for mark in courses(run, annotation.query)]
     panels = iter(board.panels)
-    for each in placed:
-        place = {**each["gridPos"], "y": each["gridPos"]["y"] + top}
-        if each["type"] == "row":
-            sheet.write(0.3, place["y"] + 0.55, each["title"], size=10, weight="bold", colour="#555")
+    for box in placed:
+        place = {**box["gridPos"], "y": box["gridPos"]["y"] + top}
+        if box["type"] == "row":
+            sheet.write(0.3, place["y"] + 0.55, box["title"], size=10, weight="bold", colour="#555")
             continue
         panel = next(panels)
         sheet.frame(place, panel.title)
@@ -79,21 +79,21 @@ def draw(board: Board, run: RecordedRun) -> Figure:
 
 
 def _lines(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: list[Course]) -> None:
-    found = [course for query in panel.queries for course in courses(run, query)]
+    series = [course for query in panel.queries for course in courses(run, query)]
     minutes = [after_s / 60 for after_s in steps(run)]
-    axes = sheet.axes(place, foot=1.4 + 0.45 * math.ceil(min(len(found), MOST_NAMES) / _names_per_line(place)))
+    axes = sheet.axes(place, foot=1.4 + 0.45 * math.ceil(min(len(series), MOST_NAMES) / _names_per_line(place)))
     if panel.is_stacked:
-        stacked = [[0.0 if math.isnan(value) else value for value in course.values] for course in found]
-        paints = [paint for course in found if (paint := _paint(course))]
-        names, colours = [course.name for course in found], paints if len(paints) == len(found) else None
+        stacked = [[0.0 if math.isnan(value) else value for value in course.values] for course in series]
+        paints = [paint for course in series if (paint := _paint(course))]
+        names, colours = [course.name for course in series], paints if len(paints) == len(series) else None
         axes.stackplot(minutes, stacked, labels=names, alpha=0.75, colors=colours)
     else:
-        for course in found:
+        for course in series:
             axes.plot(minutes, course.values, label=course.name, linewidth=1.2, color=_paint(course))
     _mark(axes, minutes, marks)
     axes.set_xlim(minutes[0], minutes[-1])
     _scale(axes, panel.unit)
-    _legend(axes, found, _names_per_line(place))
+    _legend(axes, series, _names_per_line(place))
 
 
 def _paint(course: Course) -> str | None:
@@ -126,10 +126,10 @@ def _names_per_line(place: Json) -> int:
     return 4 if place["w"] > COLUMNS // 3 else 3
 
 
-def _legend(axes: Axes, found: list[Course], per_line: int) -> None:
+def _legend(axes: Axes, series: list[Course], per_line: int) -> None:
     """The series that show most, in the order of their size."""
     handles, names = axes.get_legend_handles_labels()
-    sizes = [max((value for value in course.values if not math.isnan(value)), default=0.0) for course in found]
+    sizes = [max((value for value in course.values if not math.isnan(value)), default=0.0) for course in series]
     order = sorted(range(len(names)), key=lambda n: -sizes[n])[:MOST_NAMES]
     shown = [names[n] for n in order]
     if len(names) > MOST_NAMES:
@@ -149,25 +149,25 @@ def _legend(axes: Axes, found: list[Course], per_line: int) -> None:
 
 
 def _number(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: list[Course]) -> None:
-    found = [number for query in panel.queries for number in numbers(run, query)]
-    text = "\n".join(in_unit(round(value) if panel.unit == "short" else value, panel.unit) for _, value in found)
-    colour = panel.colour_of(found[0][1]) if found else "text"
+    values = [number for query in panel.queries for number in numbers(run, query)]
+    text = "\n".join(in_unit(round(value) if panel.unit == "short" else value, panel.unit) for _, value in values)
+    colour = panel.colour_of(values[0][1]) if values else "text"
     colour = TEXT if colour == "text" else colour
     sheet.write(place["x"] + 0.4, place["y"] + 2.1, text, size=22, weight="bold", colour=colour)
-    sheet.write(place["x"] + 0.4, place["y"] + 3.4, ", ".join(name for name, _ in found), size=SMALL, colour="#666")
+    sheet.write(place["x"] + 0.4, place["y"] + 3.4, ", ".join(name for name, _ in values), size=SMALL, colour="#666")
 
 
 def _states(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: list[Course]) -> None:
-    found = [course for query in panel.queries for course in courses(run, query)][::-1]
-    axes = sheet.axes(place, left=max(2.0, max(len(course.name) for course in found) * 0.105 + 0.4))
-    for row, course in enumerate(found):
+    series = [course for query in panel.queries for course in courses(run, query)][::-1]
+    axes = sheet.axes(place, left=max(2.0, max(len(course.name) for course in series) * 0.105 + 0.4))
+    for row, course in enumerate(series):
         for after_s, value in zip(steps(run), course.values, strict=True):
             if not math.isnan(value):
                 colour = panel.words[int(value)].colour if panel.words else panel.base
                 axes.barh(row, STEP_S / 60, left=after_s / 60, height=0.7, color=colour, linewidth=0)
-    spare = max(0, 3 - len(found)) / 2
-    axes.set(xlim=(0, steps(run)[-1] / 60), ylim=(-0.6 - spare, len(found) - 0.4 + spare))
-    axes.set_yticks(range(len(found)), [course.name for course in found])
+    spare = max(0, 3 - len(series)) / 2
+    axes.set(xlim=(0, steps(run)[-1] / 60), ylim=(-0.6 - spare, len(series) - 0.4 + spare))
+    axes.set_yticks(range(len(series)), [course.name for course in series])
     axes.tick_params(labelsize=SMALL, length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -177,10 +177,10 @@ def _states(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: li
 
 
 def _bars(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: list[Course]) -> None:
-    found = [number for query in panel.queries for number in numbers(run, query)][:MOST_NAMES][::-1]
+    bars = [number for query in panel.queries for number in numbers(run, query)][:MOST_NAMES][::-1]
     axes = sheet.axes(place, left=3.2, right=1.0)
-    axes.barh([name for name, _ in found], [value for _, value in found], color=panel.base, height=0.6)
-    for row, (_, value) in enumerate(found):
+    axes.barh([name for name, _ in bars], [value for _, value in bars], color=panel.base, height=0.6)
+    for row, (_, value) in enumerate(bars):
         axes.text(value, row, f" {in_unit(value, panel.unit)}", va="center", fontsize=SMALL)
     axes.tick_params(labelsize=SMALL, length=0)
     for spine in axes.spines.values():

@@ -39,9 +39,9 @@ def board_json(board: Board) -> Json:
         "refresh": "30s",
         "time": {"from": "now-1h", "to": "now"},
         "timezone": "browser",
-        "annotations": {"list": [_annotation(each) for each in board.annotations]},
+        "annotations": {"list": [_annotation(annotation) for annotation in board.annotations]},
         "links": [_links()],
-        "templating": {"list": [_datasource(), *(_variable(each) for each in board.variables)]},
+        "templating": {"list": [_datasource(), *(_variable(variable) for variable in board.variables)]},
         "panels": list(_placed(board.rows)),
     }
 

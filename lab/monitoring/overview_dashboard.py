@@ -13,8 +13,8 @@ _POOL_LEGEND = "{{namespace}}/{{pool}}"
 
 def _share_of_warm(window: str, by: str = "") -> str:
     aggregate = f"sum {by}" if by else "sum"
-    found = f'{aggregate} (increase({_BOUND}{{{POOL},found="warm"}}[{window}]))'
-    return f"{found} / ({aggregate} (increase({_BOUND}{{{POOL}}}[{window}])) > 0)"
+    warm = f'{aggregate} (increase({_BOUND}{{{POOL},found="warm"}}[{window}]))'
+    return f"{warm} / ({aggregate} (increase({_BOUND}{{{POOL}}}[{window}])) > 0)"
 
 
 def _quantile(share: float, name: str) -> str:

@@ -31,19 +31,19 @@ def filled(expr: str, window: str) -> str:
 
 def courses(run: RecordedRun, query: Query) -> list[Course]:
     """The answer over the run, in the order in which Prometheus gives it."""
-    found = run.over_run(filled(query.expr, run.window))
-    return [Course(legend(query.legend, series.labels), _on_steps(run, dict(series.points))) for series in found]
+    answer = run.over_run(filled(query.expr, run.window))
+    return [Course(legend(query.legend, series.labels), _on_steps(run, dict(series.points))) for series in answer]
 
 
 def numbers(run: RecordedRun, query: Query) -> list[tuple[str, float]]:
     """The answer at the run's end."""
-    found = run.at_end(filled(query.expr, run.window))
-    return [(legend(query.legend, series.labels), series.points[0][1]) for series in found]
+    answer = run.at_end(filled(query.expr, run.window))
+    return [(legend(query.legend, series.labels), series.points[0][1]) for series in answer]
 
 
 def legend(template: str, labels: Mapping[str, str]) -> str:
     """A legend as Grafana fills it in."""
-    return re.sub(r"{{(\w+)}}", lambda found: labels.get(found.group(1), ""), template)
+    return re.sub(r"{{(\w+)}}", lambda field: labels.get(field.group(1), ""), template)
 
 
 def steps(run: RecordedRun) -> list[float]:

@@ -49,14 +49,14 @@ class RecordedRun:
 
     def at_end(self, expr: str) -> list[Series]:
         """An instant query at the last scrape."""
-        found = self._ask("query", query=expr, time=f"{self.end_s:.3f}")
-        return [Series(each["metric"], (_point(each["value"]),)) for each in found]
+        answer = self._ask("query", query=expr, time=f"{self.end_s:.3f}")
+        return [Series(series["metric"], (_point(series["value"]),)) for series in answer]
 
     def over_run(self, expr: str, step_s: float = STEP_S) -> list[Series]:
         """A range query over all of it."""
         times = {"start": f"{self.start_s:.3f}", "end": f"{self.end_s:.3f}", "step": str(step_s)}
-        found = self._ask("query_range", query=expr, **times)
-        return [Series(each["metric"], tuple(_point(value) for value in each["values"])) for each in found]
+        answer = self._ask("query_range", query=expr, **times)
+        return [Series(series["metric"], tuple(_point(value) for value in series["values"])) for series in answer]
 
     @property
     def window(self) -> str:

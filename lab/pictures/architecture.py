@@ -68,7 +68,7 @@ ARROWS = (
 
 def architecture() -> str:
     """The SVG, light and dark."""
-    arrows = "\n".join(f'<path class="line" marker-end="url(#head)" d="{each}"/>' for each in ARROWS)
+    arrows = "\n".join(f'<path class="line" marker-end="url(#head)" d="{path}"/>' for path in ARROWS)
     return f"""\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">
 <title>What kube-balloons reads, decides and writes</title>

@@ -64,8 +64,8 @@ Object = dict[str, Any]
 def write(file: Path) -> None:
     """The cluster as a file for `--from`; equal bytes each time."""
     lists = {
-        kind.name: Listed(tuple(kept(kind, json.dumps(each).encode()) for each in found))
-        for kind, found in _objects().items()
+        kind.name: Listed(tuple(kept(kind, json.dumps(thing).encode()) for thing in things))
+        for kind, things in _objects().items()
     }
     with file.open("wb") as out:
         write_archive(SeenCluster(taken_at=NOW, lists=lists, version=VERSION, context="training"), out)
@@ -119,9 +119,9 @@ def _notebook_nodes() -> Iterator[Object]:
 
 def _server_nodes() -> Iterator[Object]:
     for number, zone in enumerate(ZONES):
-        found = _host(f"server-{number}", SERVER_LABELS, SERVER_SIZE, zone, 90 * 86_400.0)
-        found["spec"]["taints"] = [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]
-        yield found
+        host = _host(f"server-{number}", SERVER_LABELS, SERVER_SIZE, zone, 90 * 86_400.0)
+        host["spec"]["taints"] = [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]
+        yield host
 
 
 def _host(
@@ -130,19 +130,19 @@ def _host(
     ready = {"type": "Ready", "status": str(is_ready), "lastTransitionTime": _ago(max(0.0, age_s - 35.0))}
     if not is_ready:
         ready |= {"reason": "KubeletNotReady", "message": "network plugin is not ready: cni config uninitialized"}
-    found = _named(name, age_s=age_s, spec={"providerID": f"aws:///{zone}/{name}"})
-    found["metadata"]["labels"] = labels | {"topology.kubernetes.io/zone": zone, "kubernetes.io/hostname": name}
-    return {**found, "status": {"allocatable": size, "capacity": size, "conditions": [ready]}}
+    host = _named(name, age_s=age_s, spec={"providerID": f"aws:///{zone}/{name}"})
+    host["metadata"]["labels"] = labels | {"topology.kubernetes.io/zone": zone, "kubernetes.io/hostname": name}
+    return {**host, "status": {"allocatable": size, "capacity": size, "conditions": [ready]}}
 
 
 def _claim(number: int) -> Object:
-    found = _named(f"gpu-{number:05d}", age_s=_age_s(number) + _boot_s(number))
-    found["metadata"]["labels"] = LABELS
+    claim = _named(f"gpu-{number:05d}", age_s=_age_s(number) + _boot_s(number))
+    claim["metadata"]["labels"] = LABELS
     steps = [
         {"type": kind, "status": "True", "lastTransitionTime": _ago(_age_s(number))}
         for kind in ("Launched", "Registered")
     ]
-    return {**found, "status": {"nodeName": f"gpu-{number}", "capacity": SIZE, "conditions": steps}}
+    return {**claim, "status": {"nodeName": f"gpu-{number}", "capacity": SIZE, "conditions": steps}}
 
 
 def _pod(name: str, namespace: str, node: str, age_s: float, requests: dict[str, str], **spec: Any) -> Object:
@@ -170,11 +170,11 @@ def _waiting() -> Iterator[Object]:
     """What the machines on their way were bought for."""
     for number in range(BUSY, BUSY + JOINING):
         age_s = _age_s(number + WARM) + _boot_s(number + WARM) + 4.0
-        found = _pod(f"train-{number}", "jobs", "", age_s, WORK, priority=0)
+        pod = _pod(f"train-{number}", "jobs", "", age_s, WORK, priority=0)
         why = "0/72 nodes are available: 55 Insufficient nvidia.com/gpu, 17 node(s) had untolerated taints."
         refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
-        found["status"] = {"phase": "Pending", "conditions": [{**refused, "lastTransitionTime": _ago(age_s)}]}
-        yield found
+        pod["status"] = {"phase": "Pending", "conditions": [{**refused, "lastTransitionTime": _ago(age_s)}]}
+        yield pod
 
 
 def _balloons() -> Iterator[Object]:
@@ -184,11 +184,11 @@ def _balloons() -> Iterator[Object]:
 
 
 def _balloon(pool: str, node: str, age_s: float, requests: dict[str, str]) -> Object:
-    found = _pod(f"{pool}-balloon-{node}", "kube-balloons", node, age_s, requests, priority=-10)
-    found["metadata"]["labels"] = {POOL_LABEL: pool, **MANAGED_BY}
-    found["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": pool, "uid": pool, "controller": True}]
-    found["spec"] |= {"priorityClassName": "kube-balloons", "terminationGracePeriodSeconds": 0}
-    return found
+    balloon = _pod(f"{pool}-balloon-{node}", "kube-balloons", node, age_s, requests, priority=-10)
+    balloon["metadata"]["labels"] = {POOL_LABEL: pool, **MANAGED_BY}
+    balloon["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": pool, "uid": pool, "controller": True}]
+    balloon["spec"] |= {"priorityClassName": "kube-balloons", "terminationGracePeriodSeconds": 0}
+    return balloon
 
 
 def _notebooks() -> Iterator[Object]:
@@ -203,23 +203,21 @@ def _controllers() -> Iterator[Object]:
     """Static pods, whose flags a plan reads."""
     for name in ("kube-controller-manager", "kube-scheduler"):
         for number in range(len(ZONES)):
-            found = _pod(f"{name}-server-{number}", "kube-system", f"server-{number}", 80_000.0, {"cpu": "200m"})
+            pod = _pod(f"{name}-server-{number}", "kube-system", f"server-{number}", 80_000.0, {"cpu": "200m"})
             flags = [f"--kube-api-qps={CLIENT_QPS}", f"--kube-api-burst={2 * CLIENT_QPS}"]
             image = f"registry.k8s.io/{name}:{VERSION}"
-            found["spec"]["containers"][0] |= {"name": name, "image": image, "command": [name, *flags]}
-            found["spec"]["priority"] = 2_000_001_000
-            found["metadata"]["annotations"] = {"kubernetes.io/config.mirror": name}
-            yield found
+            pod["spec"]["containers"][0] |= {"name": name, "image": image, "command": [name, *flags]}
+            pod["spec"]["priority"] = 2_000_001_000
+            pod["metadata"]["annotations"] = {"kubernetes.io/config.mirror": name}
+            yield pod
 
 
 def _agents() -> Iterator[Object]:
     for number in range(BUSY + WARM):
         for name in AGENTS:
-            found = _pod(f"{name}-{number}", "kube-system", f"gpu-{number}", _age_s(number) - JOIN_S, {"cpu": "100m"})
-            found["metadata"]["ownerReferences"] = [
-                {"kind": "DaemonSet", "name": name, "uid": name, "controller": True}
-            ]
-            yield found
+            pod = _pod(f"{name}-{number}", "kube-system", f"gpu-{number}", _age_s(number) - JOIN_S, {"cpu": "100m"})
+            pod["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": name, "uid": name, "controller": True}]
+            yield pod
 
 
 def _node_pool() -> Object:
@@ -370,7 +368,7 @@ def _events() -> Iterator[Object]:
 def _event(about: dict[str, str], age_s: float, reason: str, note: str, by: str = "") -> Object:
     namespace = about.get("namespace", "default")
     reporter = by or (BALLOONS if about["kind"] == "BalloonPool" else THROTTLER)
-    found = _named(f"{about['name']}-{reason.lower()}", namespace, age_s)
+    event = _named(f"{about['name']}-{reason.lower()}", namespace, age_s)
     at = (NOW - timedelta(seconds=age_s)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     told = {"eventTime": at, "reportingController": reporter, "reason": reason, "note": note, "type": "Normal"}
-    return {**found, **told, "regarding": about}
+    return {**event, **told, "regarding": about}

@@ -79,7 +79,7 @@ def printed(command: Sequence[str], accepted: Sequence[int] = (0,), *, columns: 
 
 
 def _all_of(terminal: int) -> str:
-    found = b""
+    screen = b""
     while True:
         try:
             part = os.read(terminal, 65536)
@@ -87,5 +87,5 @@ def _all_of(terminal: int) -> str:
             part = b""
         if not part:
             os.close(terminal)
-            return found.decode()
-        found += part
+            return screen.decode()
+        screen += part

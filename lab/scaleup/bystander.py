@@ -21,16 +21,16 @@ async def bystander(*accesses: ApiAccess) -> AsyncIterator[Met]:
 
     The process ends with ours, as its standard input does. Raises LabError if it ends by itself.
     """
-    seen = Met()
+    met = Met()
     program = (sys.executable, "-m", "lab.scaleup.innocent_client", as_argument(accesses))
     process = await asyncio.create_subprocess_exec(
         *program, stdin=PIPE, stdout=PIPE, limit=2**26, start_new_session=True
     )
     try:
         await _line(process)
-        yield seen
-        found = json.loads(await _told_to_end(process))
-        seen.latencies_s, seen.refusals, seen.failures = found["latencies_s"], found["refusals"], found["failures"]
+        yield met
+        figures = json.loads(await _told_to_end(process))
+        met.latencies_s, met.refusals, met.failures = figures["latencies_s"], figures["refusals"], figures["failures"]
     finally:
         if process.returncode is None:
             process.kill()

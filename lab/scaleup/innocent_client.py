@@ -41,15 +41,15 @@ class Met:
 @contextlib.asynccontextmanager
 async def asking(*accesses: ApiAccess) -> AsyncIterator[Met]:
     """Ask the servers in turn until left, and wait for what is open then; an error inside ends it at once."""
-    seen = Met()
+    met = Met()
     async with contextlib.AsyncExitStack() as stack:
         sessions = [
             (await stack.enter_async_context(_session(access)), access.url.rstrip("/") + PATH) for access in accesses
         ]
         is_over = asyncio.Event()
-        asking = asyncio.create_task(_ask_until(is_over, sessions, seen))
+        asking = asyncio.create_task(_ask_until(is_over, sessions, met))
         try:
-            yield seen
+            yield met
             is_over.set()
             await asking
         finally:
@@ -63,27 +63,27 @@ def _session(access: ApiAccess) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
 
 
-async def _ask_until(is_over: asyncio.Event, sessions: list[tuple[aiohttp.ClientSession, str]], seen: Met) -> None:
+async def _ask_until(is_over: asyncio.Event, sessions: list[tuple[aiohttp.ClientSession, str]], met: Met) -> None:
     turn = 0
     async with asyncio.TaskGroup() as group:
         while not is_over.is_set():
-            group.create_task(_ask(*sessions[turn % len(sessions)], seen))
+            group.create_task(_ask(*sessions[turn % len(sessions)], met))
             turn += 1
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(is_over.wait(), EVERY_S)
 
 
-async def _ask(session: aiohttp.ClientSession, url: str, seen: Met) -> None:
+async def _ask(session: aiohttp.ClientSession, url: str, met: Met) -> None:
     clock = asyncio.get_running_loop().time
     started_s = clock()
     try:
         async with asyncio.timeout(TIMEOUT_S):
             while (rest_s := await _attempt(session, url)) is not None:
-                seen.refusals += 1
+                met.refusals += 1
                 await asyncio.sleep(rest_s)
     except TimeoutError:
-        seen.failures += 1
-    seen.latencies_s.append(clock() - started_s)
+        met.failures += 1
+    met.latencies_s.append(clock() - started_s)
 
 
 async def _attempt(session: aiohttp.ClientSession, url: str) -> float | None:
@@ -98,7 +98,9 @@ async def _attempt(session: aiohttp.ClientSession, url: str) -> float | None:
 
 def as_argument(accesses: tuple[ApiAccess, ...]) -> str:
     """The servers and the files of a client certificate, for the program."""
-    pairs = [(each.url, str(each.ca), str(each.client.certificate), str(each.client.key)) for each in accesses]
+    pairs = [
+        (access.url, str(access.ca), str(access.client.certificate), str(access.client.key)) for access in accesses
+    ]
     return json.dumps(pairs)
 
 

@@ -283,7 +283,7 @@ class _Run:
     def _lose(self, server: RequestServer) -> None:
         nodes = self._scenario.nodes_before + self._joining_count + len(self._usable_s)
         relists = round(CLIENT.relist_share * nodes / max(1, len(self._up)))
-        self._up = [each for each in self._up if each is not server]
+        self._up = [other for other in self._up if other is not server]
         for client in server.stop(self._now_s):
             self._tally.broken += 1
             client.attempt = 0

@@ -52,13 +52,13 @@ class Sent:
     def arrivals(self, servers: int) -> list[Arrivals]:
         """The same as sums per server."""
         cost = self.count * self.work_s * self.seats
-        sums = (_sums(self.server, each, servers) for each in (self.count, cost, 0.5 * cost * self.work_s))
+        sums = (_sums(self.server, amounts, servers) for amounts in (self.count, cost, 0.5 * cost * self.work_s))
         return list(map(Arrivals, *sums))
 
 
 def _sums(server: Ints, amounts: Floats, servers: int) -> list[float]:
-    found: list[float] = np.bincount(server, amounts, servers).tolist()
-    return found
+    sums: list[float] = np.bincount(server, amounts, servers).tolist()
+    return sums
 
 
 class CohortLanes:
@@ -107,10 +107,10 @@ class CohortLanes:
         """Take out the lanes that end before this time: their cohorts, and when."""
         lanes = np.flatnonzero(self.due_s < before_s)
         lanes = lanes[self._at[lanes] == _END[self._lane[lanes]]]
-        found = self._cohort[lanes], self.due_s[lanes]
+        ended = self._cohort[lanes], self.due_s[lanes]
         self.due_s[lanes] = np.inf
         self._ended += len(lanes)
-        return found
+        return ended
 
     def send(self, before_s: float, sizes: Floats, work_s: Floats) -> Sent:
         """What is sent before this time; `work_s` is what each request of a join takes now, `sizes` the cohorts'."""
@@ -138,7 +138,7 @@ class CohortLanes:
             answered = np.where(waits | is_refused, 0.0, answered)
             refused = np.where(is_refused, sent.count, refused)
         amounts = (answered, answered * latency_s, answered * wait_s, refused, answered * late)
-        return list(map(StepOutcome, *(_sums(server, each, len(answers)) for each in amounts)))
+        return list(map(StepOutcome, *(_sums(server, amount, len(answers)) for amount in amounts)))
 
     def settle(
         self, settled: list[list[Settled]], answers: list[Answer], sizes: Floats, work_s: Floats, now_s: float
@@ -146,10 +146,10 @@ class CohortLanes:
         """Requests that were queued in earlier steps: some are executed now, the others are refused."""
         if not any(settled):
             return [NOTHING] * len(answers)
-        newest = np.array([each[-1].ticket if each else -1 for each in settled])
+        newest = np.array([group[-1].ticket if group else -1 for group in settled])
         lanes = np.flatnonzero(self._ticket <= newest[self._server])
         server, count = self._server[lanes], sizes[self._cohort[lanes]]
-        shares = {(index, each.ticket): each.served for index, found in enumerate(settled) for each in found}
+        shares = {(index, part.ticket): part.served for index, group in enumerate(settled) for part in group}
         served = np.array([shares[key] for key in zip(server.tolist(), self._ticket[lanes].tolist(), strict=True)])
         is_served = self._connections.random(len(lanes)) < served
         self._ticket[lanes] = _NO_TICKET
@@ -164,7 +164,7 @@ class CohortLanes:
         self._refuse(lanes[refused], np.full(int(refused.sum()), now_s), tries[refused] + 1, retry_after_s)
         answered = np.where(is_served, count, 0.0)
         amounts = (answered, answered * latency_s, answered * wait_s, count - answered, answered * late)
-        return list(map(StepOutcome, *(_sums(server, each, len(answers)) for each in amounts)))
+        return list(map(StepOutcome, *(_sums(server, amount, len(answers)) for amount in amounts)))
 
     def break_off(self, lost: int, now_s: float) -> None:
         """A server is lost: what it has not answered is to be sent again."""

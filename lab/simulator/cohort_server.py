@@ -132,7 +132,7 @@ class ServerTotals:
 def tally_of(totals: list[ServerTotals]) -> Tally:
     """All requests that have ended at any server, rounded to whole ones."""
     answered, refused, timed_out = (
-        sum(getattr(each.ended, name) for each in totals) for name in ("answered", "refused", "timed_out")
+        sum(getattr(server.ended, name) for server in totals) for name in ("answered", "refused", "timed_out")
     )
     late = round(timed_out)
     return Tally(sent=0, done=round(answered) - late, rejected=round(refused), timed_out=late)
@@ -159,8 +159,8 @@ class CohortVisitors:
         visitors = visitor_rate(scenario, level, joined) * shares
         means = (visitors * (1.0 - LIST_SHARE), visitors * LIST_SHARE, burst_rate(scenario, now_s) * shares)
         drawn = self._draws.poisson(np.broadcast_to(np.stack(means, axis=1), self._shape))
-        found: list[list[list[float]]] = drawn[::-1].astype(float).tolist()
-        return found
+        arrivals: list[list[list[float]]] = drawn[::-1].astype(float).tolist()
+        return arrivals
 
 
 class Latencies:
@@ -187,8 +187,8 @@ class Latencies:
         order = np.argsort(latencies_s)
         passed = np.cumsum(np.array(self._weights)[order])
         places = np.searchsorted(passed, np.array(shares) * passed[-1])
-        found: list[float] = latencies_s[order][np.minimum(places, len(order) - 1)].tolist()
-        return found
+        percentiles: list[float] = latencies_s[order][np.minimum(places, len(order) - 1)].tolist()
+        return percentiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ def arrivals(scenario: Scenario, level: float, joined: int, from_s: float, draws
     shares = np.array(visitor_shares(scenario, from_s))
     visitors = draws.poisson(visitor_rate(scenario, level, joined) * LEVEL_S * shares)
     bursts = draws.poisson(burst_rate(scenario, from_s) * LEVEL_S * shares)
-    found = _spread(visitors, from_s, draws, (VISITOR_SMALL, VISITOR_LIST), LIST_SHARE)
-    found += _spread(bursts, from_s, draws, (FOREIGN_LIST, FOREIGN_LIST), 0.0)
-    return sorted(found, reverse=True)
+    arriving = _spread(visitors, from_s, draws, (VISITOR_SMALL, VISITOR_LIST), LIST_SHARE)
+    arriving += _spread(bursts, from_s, draws, (FOREIGN_LIST, FOREIGN_LIST), 0.0)
+    return sorted(arriving, reverse=True)
 
 
 def _spread(

@@ -161,8 +161,8 @@ class Karpenter:
         await self._wait_until("its CRDs are served", lambda: self._has_established(names))
 
     async def _has_established(self, names: list[str]) -> bool:
-        found = [await self._api.get(f"{CRD_PATH}/{name}") or {} for name in names]
-        return all(has_condition(crd, "Established") for crd in found)
+        crds = [await self._api.get(f"{CRD_PATH}/{name}") or {} for name in names]
+        return all(has_condition(crd, "Established") for crd in crds)
 
     async def _wait_until(self, what: str, holds: Callable[[], Awaitable[bool]]) -> None:
         end = time.monotonic() + self.settings.start_deadline_s

@@ -126,9 +126,9 @@ class LeaseKeeper:
 
     async def _look_or_create(self) -> bool:
         """Return whether this round is over: the Lease is known, or there is no Node yet to own it."""
-        found = await self._send("GET", self._path)
-        if found.status != 404:
-            return self._is_kept(found)
+        answer = await self._send("GET", self._path)
+        if answer.status != 404:
+            return self._is_kept(answer)
         node = await self._send("GET", f"{NODES}/{self._name}")
         if not node.is_ok:
             return True

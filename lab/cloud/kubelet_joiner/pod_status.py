@@ -189,10 +189,10 @@ class PodStatuses:
         entry.sent = target
 
     async def _is_there(self, pod: Pod) -> bool:
-        found = await self._api.send("GET", pod.path)
-        if found.status == 404:
+        answer = await self._api.send("GET", pod.path)
+        if answer.status == 404:
             self.forget(pod.metadata.uid)
-        return found.is_ok
+        return answer.is_ok
 
     async def _patch(self, pod: Pod, patch: bytes) -> bool:
         return (await self._api.send("PATCH", f"{pod.path}/status", patch, kind=STRATEGIC_MERGE_PATCH)).is_ok

@@ -28,8 +28,8 @@ class Command:
 
     def arguments_on(self, port: int) -> tuple[str, ...]:
         """The arguments, listening on this port of loopback instead of on every address."""
-        wanted = (each for each in self.arguments if each != LEFT_OUT)
-        return tuple(ANYWHERE.sub(f"=127.0.0.1:{port}", each) for each in wanted)
+        wanted = (argument for argument in self.arguments if argument != LEFT_OUT)
+        return tuple(ANYWHERE.sub(f"=127.0.0.1:{port}", argument) for argument in wanted)
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ def command_of(pod: Mapping[str, Any]) -> Command:
     """Read a whole Pod."""
     spec = pod["spec"]
     container = spec["containers"][0]
-    environment = {each["name"]: _value(each, pod["metadata"]) for each in container.get("env", ())}
+    environment = {variable["name"]: _value(variable, pod["metadata"]) for variable in container.get("env", ())}
     return Command(
         container=container["name"],
         image=container["image"],
-        arguments=tuple(_expanded(each, environment) for each in container.get("args", ())),
+        arguments=tuple(_expanded(argument, environment) for argument in container.get("args", ())),
         environment=environment,
         ready_path=container.get("readinessProbe", {}).get("httpGet", {}).get("path", ""),
         grace_s=float(spec.get("terminationGracePeriodSeconds", 30)),
@@ -89,7 +89,7 @@ def _value(variable: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
 
 
 def _expanded(argument: str, environment: Mapping[str, str]) -> str:
-    return re.sub(r"\$\((\w+)\)", lambda found: environment.get(found[1], found[0]), argument)
+    return re.sub(r"\$\((\w+)\)", lambda reference: environment.get(reference[1], reference[0]), argument)
 
 
 def _conditions(timestamp: str, *, is_ready: bool) -> list[dict[str, str]]:

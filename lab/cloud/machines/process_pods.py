@@ -64,13 +64,13 @@ class ProcessPods(PaperMachines):
 
     def crash(self, prefix: str) -> int:
         """Kill the processes of the pods whose names begin so, as the kernel does; returns how many there were."""
-        victims = [each for name, each in self._lives.items() if name.startswith(prefix) and each.is_running]
+        victims = [life for name, life in self._lives.items() if name.startswith(prefix) and life.is_running]
         for life in victims:
             life.kill()
         return len(victims)
 
     async def _bring_to_wanted_state(self, pod: Pod) -> None:
-        if not any(is_of_image(each.image, self._image) for each in pod.spec.containers):
+        if not any(is_of_image(container.image, self._image) for container in pod.spec.containers):
             await super()._bring_to_wanted_state(pod)
             return
         life = self._lives.get(pod.metadata.name)

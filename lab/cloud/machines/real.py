@@ -170,8 +170,8 @@ class RealNodes:
 
     def logs(self) -> str:
         """The end of every log, for the message of a test that failed."""
-        found = sorted(self._folder.glob("*/*.log")) + sorted(self._folder.glob("*/pod-logs/*/*/*.log"))
-        return "\n".join(f"== {path.relative_to(self._folder)}\n{log_tail(path)}" for path in found)
+        logs = sorted(self._folder.glob("*/*.log")) + sorted(self._folder.glob("*/pod-logs/*/*/*.log"))
+        return "\n".join(f"== {path.relative_to(self._folder)}\n{log_tail(path)}" for path in logs)
 
     def _files(self, name: str) -> NodeFiles:
         return next(files for files in self._nodes if files.name == name)
@@ -239,5 +239,5 @@ def _ctr(files: NodeFiles) -> tuple[str, ...]:
 
 def _unmount_below(folder: Path) -> None:
     points = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
-    for point in sorted((each for each in points if each.startswith(f"{folder}/")), reverse=True):
+    for point in sorted((point for point in points if point.startswith(f"{folder}/")), reverse=True):
         run("umount", "--lazy", point)
