@@ -346,9 +346,8 @@ class _State:
         while (left := count - there - new) and (opened := self._open(asked, left)):
             new += opened
             if asked.spread is not None:
-                # A host that has just come lets every other take one more.
-                more_there, more_new = self._fill(asked, count - there - new)
-                there, new = there + more_there, new + more_new
+                # It may take more itself. No other host does: with one more of them the fewest on any host are no more.
+                new += self._fill(asked, count - there - new)[1]
         self._on_there += there
         self._on_new += new
         if gang:
