@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.pod_watch import PodWatch
 from lab.cloud.machines import PaperMachines, PaperNode
-from lab.cloud.machines.api_client import ApiClient
+from lab.cloud.machines.api_client import ApiClient, ApiError
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
 from lab.controlplane.settings import ControllerManagerSettings, SchedulerSettings
 from lab.demo.service import ACCOUNT_NAMESPACE, install
@@ -38,7 +38,7 @@ class PaperCluster:
         await self.client.post("/api/v1/namespaces", {"metadata": {"name": name}})
         path = f"/api/v1/namespaces/{name}/serviceaccounts/default"
         for _ in range(100):
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(ApiError):
                 await self.client.get(path)
                 return
             await asyncio.sleep(0.1)

@@ -185,7 +185,7 @@ def _run(arguments: list[str], *, is_debug: bool) -> int:
     except BrokenPipeError:
         end_quietly()
         return ExitCode.DONE
-    except Exception as error:
+    except Exception as error:  # whatever it is, a user is told in a sentence
         if is_debug and not isinstance(error, click.ClickException):
             raise
         return fail(error)

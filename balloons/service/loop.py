@@ -164,7 +164,7 @@ class DecisionLoop:
         try:
             again_s = self._tick() if outcome == "decided" else self._stand_by()
             self.decided_at = self._clock()
-        except Exception:
+        except Exception:  # a tick that fails must not end those to come
             outcome = "failed"
             log.exception("tick failed")
         self._metrics.tick(outcome, self._clock() - started_at)
@@ -226,7 +226,7 @@ class DecisionLoop:
         )
         try:
             return self._pacing.tick(cluster)
-        except Exception:
+        except Exception:  # the pools are decided all the same, and start no node meanwhile
             log.exception("the throttle's tick failed")
             return (Lane(LabelSelector(), 0, is_shut=True),)
 

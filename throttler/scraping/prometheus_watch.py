@@ -213,7 +213,7 @@ class PrometheusWatch:
             started_s = _now_s()
             try:
                 await self.round()
-            except Exception:
+            except Exception:  # one bad round must not end those to come
                 log.exception("a round of queries to Prometheus failed unexpectedly")
                 self._problems["round"] = "a round of queries to Prometheus failed unexpectedly"
             await asyncio.sleep(max(0.0, started_s + PROMETHEUS_INTERVAL_S - _now_s()))

@@ -481,7 +481,7 @@ class ScrapeWatch:
             sample = await self._scraper.scrape(target)
         except ReadError as error:
             self._failed(target, error.outcome, error.problem)
-        except Exception as error:
+        except Exception as error:  # one bad page must not end the scrapes of the other servers
             log.exception("the scrape of %s failed unexpectedly", target.name)
             self._failed(target, ReadOutcome.UNREADABLE, f"cannot be read ({type(error).__name__})")
         else:
