@@ -364,13 +364,13 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
         replacement while usage is not above the ceiling: three drifted machines under a ceiling equal to the usage had
         two replacements at once (observed, 1.15.0).
         """
-        ceilings = [_cores(mark) for mark in (self.kept, self.memory.before)]
-        if None in ceilings or not self.figures.largest:
+        in_force, before = _cores(self.kept), _cores(self.memory.before)
+        if in_force is None or before is None or not self.figures.largest:
             return None
         remaining = [claim for claim in self.view.claims if not claim.is_deleting]
         usage = total(size_of(claim) for claim in remaining).get(CPU, 0)
         drifted = sum(claim.is_drifted for claim in remaining)
-        allowed = max(amount for amount in ceilings if amount) + (1 + drifted) * self.figures.largest.get(CPU, 0)
+        allowed = max(in_force, before) + (1 + drifted) * self.figures.largest.get(CPU, 0)
         if usage <= allowed:
             return None
         why = because(LeverReason.OVERRUN, usage=format_milli(usage), ceiling=self.kept.ceiling[CPU])

@@ -41,12 +41,13 @@ class Story:
         now_s: float = 0.0,
         *,
         hint: Resources | None = None,
+        is_lost: bool = False,
     ) -> LeverDecision:
         seen = NodePoolView(pool=self.server.pool(), claims=claims)
         crowds = (Crowd(Scheduling(), hint, room.waiting),) if hint else ()
         waiting = WaitingWork(crowds=crowds)
         decisions, self.memory = decide_node_pools([seen], room, waiting, self.holder, self.memory, now_s)
-        for write in decisions[0].writes:
+        for write in () if is_lost else decisions[0].writes:
             self.server.carry_out(write)
         return decisions[0]
 
@@ -62,6 +63,18 @@ def test_ceiling_is_usage_plus_the_allowance_of_the_largest_machine() -> None:
     story = Story()
     story.look(room(allowance=4), claims(3))
     assert story.limits == {"cpu": "56", "memory": "240Gi"}, "3 + 4 machines, and half a machine of memory to spare"
+
+
+def test_a_ceiling_of_nothing_is_raised_again_after_a_write_that_met_a_conflict() -> None:
+    """An empty pool whose pods another one serves. Karpenter writes its status too, so a third of our writes fail."""
+    story = Story()
+    story.look(room(allowance=4), claims(3))
+    for now_s in (60.0, 62.0):
+        story.look(room(allowance=0), (), now_s)
+    assert story.limits == {"cpu": "0", "memory": "0"}
+    story.look(room(allowance=4), (), 70.0, is_lost=True)
+    story.look(room(allowance=4), (), 72.0)
+    assert (story.limits or {})["cpu"] == "32"
 
 
 def test_machines_on_their_way_count_before_they_register() -> None:
