@@ -259,7 +259,7 @@ def _annotations(mark: SavedLimits, lease: str = f"{SYSTEM}/{LEASE_NAME}") -> di
 
 
 def _quota(name: str, lease: str) -> dict[str, Any]:
-    annotations = _annotations(SavedLimits(original={}, ceiling={"nodes": 3}, is_made=True), lease)
+    annotations = _annotations(SavedLimits(original={"nodes": None}, ceiling={"nodes": 3}, is_made=True), lease)
     return {
         "apiVersion": "autoscaling.x-k8s.io/v1alpha1",
         "kind": "CapacityQuota",

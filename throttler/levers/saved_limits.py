@@ -70,13 +70,15 @@ _decoder = msgspec.json.Decoder(SavedLimits)
 def read_saved(metadata: OwnedMetadata) -> SavedLimits | None:
     """The mark on an object; None where there is none, or none that can be read.
 
-    Who removes the annotation makes the value that stands there now his own.
+    Who removes the annotation makes the value that stands there now his own. One that names a ceiling and no value of
+    the user's for it cannot be read: nobody knows what to restore.
     """
     text = metadata.annotations.get(ORIGINAL_ANNOTATION)
     try:
-        return _decoder.decode(text) if text else None
+        mark = _decoder.decode(text) if text else None
     except (msgspec.MsgspecError, RecursionError):
         return None
+    return mark if mark is not None and mark.ceiling.keys() <= mark.original.keys() else None
 
 
 def is_unreadable(metadata: OwnedMetadata) -> bool:

@@ -102,10 +102,11 @@ def test_nothing_is_written_on_an_object_that_was_never_ours() -> None:
     assert restore(OwnedObject(pool_body({"cpu": "400"})).pool()) == ()
 
 
-def test_unreadable_annotation_is_left_with_its_label_for_somebody_to_mend() -> None:
+@pytest.mark.parametrize("mark", ["{{", '{"original": {"memory": "1Ti"}, "ceiling": {"cpu": "56"}}'])
+def test_unreadable_annotation_is_left_with_its_label_for_somebody_to_mend(mark: str) -> None:
     server = OwnedObject(pool_body({"cpu": "400"}))
     memory = pace(server, 4, NodePoolMemory(), 0.0)
-    server.merge({"metadata": {"annotations": {"kube-balloons.github.io/original": "{{"}}}, "somebody")
+    server.merge({"metadata": {"annotations": {"kube-balloons.github.io/original": mark}}}, "somebody")
     assert restore(server.pool()) == ()
     seen, stop = NodePoolView(pool=server.pool(), claims=claims(3)), room(is_stopping=True)
     decisions, _ = decide_node_pools([seen], stop, WaitingWork(), HOLDER, NodePoolMemory(), 10.0)

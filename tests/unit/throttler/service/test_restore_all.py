@@ -41,7 +41,7 @@ def left_behind() -> FakeCluster:
 
 
 MOVED = msgspec.json.encode(SavedLimits(original={"cpu": "100"}, ceiling={"cpu": "8"})).decode()
-MADE = msgspec.json.encode(SavedLimits(original={}, ceiling={"nodes": 3}, is_made=True)).decode()
+MADE = msgspec.json.encode(SavedLimits(original={"nodes": None}, ceiling={"nodes": 3}, is_made=True)).decode()
 
 
 def holds(cluster: FakeCluster) -> set[str]:
@@ -236,12 +236,12 @@ def _times(count: int) -> Any:
     return may_go_on
 
 
-async def test_a_ceiling_whose_original_cannot_be_read_is_a_problem_and_not_given_back() -> None:
+@pytest.mark.parametrize("mark", ["{broken", '{"original":{},"ceiling":{"cpu":"8"}}'])
+async def test_a_ceiling_whose_original_cannot_be_read_is_a_problem_and_not_given_back(mark: str) -> None:
     cluster = left_behind()
-    cluster.put(
-        "nodepools", "moved", metadata={"annotations": {ORIGINAL_ANNOTATION: "{broken", HOLDER_ANNOTATION: LEASE}}
-    )
+    cluster.put("nodepools", "moved", metadata={"annotations": {ORIGINAL_ANNOTATION: mark, HOLDER_ANNOTATION: LEASE}})
     given = await restore_all(cluster.client, lease=LEASE)
     assert not given.is_all
     assert "moved" in " ".join(given.problems)
+    assert holds(cluster) == {"moved"}, "all else is given back"
     assert cluster.objects["nodepools"]["moved"]["metadata"]["labels"] == {THROTTLE_LABEL: "default"}
