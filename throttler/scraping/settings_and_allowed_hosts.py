@@ -20,7 +20,6 @@ from aiohttp.resolver import ThreadedResolver
 
 from throttler.api.throttle import SignalSources
 from throttler.kube.errors import ConfigError
-from throttler.kube.quantities_and_durations import parse_quantity
 from throttler.kube.transport import EndingConnector
 from throttler.signals.reading import INTERVAL_S
 
@@ -69,8 +68,7 @@ def source_settings(spec: SignalSources, *, interval_s: float = INTERVAL_S) -> S
         interval_s=interval_s,
         prometheus_url=spec.prometheus.url if spec.prometheus else None,
         alarms=tuple(
-            AlarmSetting(name=alarm.name, query=alarm.query, threshold=parse_quantity(alarm.threshold) / 1000)
-            for alarm in spec.alarms
+            AlarmSetting(name=alarm.name, query=alarm.query, threshold=alarm.threshold_value) for alarm in spec.alarms
         ),
     )
 

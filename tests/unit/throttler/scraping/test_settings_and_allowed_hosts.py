@@ -118,6 +118,13 @@ def test_a_spec_becomes_settings() -> None:
     )
 
 
+@pytest.mark.parametrize(("threshold", "value"), [("100u", 1e-4), ("0.0025", 0.0025), ("-100u", -1e-4)])
+def test_a_threshold_is_not_rounded_to_thousandths(threshold: str, value: float) -> None:
+    alarm = AlarmQuery(name="cni", query="up", threshold=threshold)
+    spec = SignalSources(prometheus=Prometheus("http://prometheus:9090"), alarms=(alarm,))
+    assert [setting.threshold for setting in source_settings(spec).alarms] == [value]
+
+
 BAD_URLS = [
     "ftp://10.0.0.1",
     "10.0.0.1:6443",
