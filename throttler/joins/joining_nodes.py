@@ -72,7 +72,8 @@ def stage_of(node: Node, world: JoinWorld, rules: JoinRules, wanted: ExpectedDae
 def _is_held(node: Node, rules: JoinRules) -> bool:
     if rules.taint_key and any(taint.key == rules.taint_key for taint in node.taints):
         return True
-    return rules.label is not None and node.labels.get(rules.label.key) != rules.label.value
+    # Another value is its owner's decision, which the lever never changes: such a node would be held for ever.
+    return rules.label is not None and rules.label.key not in node.labels
 
 
 def _by_daemons(expected: tuple[DaemonSet, ...], pods: Iterable[Pod]) -> Stage:

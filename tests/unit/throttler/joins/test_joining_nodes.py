@@ -65,6 +65,12 @@ def test_our_startup_taint_holds_a_node_whatever_else_it_is() -> None:
 
 def test_a_node_without_our_daemon_set_label_is_held() -> None:
     assert stage(a_node("n"), rules=WITH_LABEL) is Stage.HELD
-    assert stage(a_node("n", labels={"example.com/let-in": "no"}), rules=WITH_LABEL) is Stage.HELD
     let_in = a_node("n", labels={"example.com/let-in": "true"})
     assert stage(let_in, *daemons_on("n", CNI, LOGS), rules=WITH_LABEL) is Stage.USABLE
+
+
+def test_a_node_whose_owner_gave_our_label_another_value_is_not_held() -> None:
+    """The lever leaves it alone, so it would take a place in flight for ever."""
+    theirs = a_node("n", labels={"example.com/let-in": "never"})
+    assert stage(theirs, rules=WITH_LABEL) is Stage.WITHOUT_DAEMONS
+    assert stage(theirs, *daemons_on("n", CNI, LOGS), rules=WITH_LABEL) is Stage.USABLE
