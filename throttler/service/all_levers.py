@@ -12,12 +12,22 @@ from throttler.api.throttle import JoinThrottle
 from throttler.joins.demand import may_use
 from throttler.joins.joins import JoinRules
 from throttler.kube.karpenter import NodePool
+from throttler.kube.metadata import LimitedObject
 from throttler.kube.pod import Scheduling
 from throttler.kube.taints import Toleration
 from throttler.levers.admission_queue import AdmissionLever
 from throttler.levers.capacity_quota import CAPACITY_QUOTAS
 from throttler.levers.ceiling import CeilingLever
-from throttler.levers.lever import Lever, LeverContext, LeverDecision, LeverMemory, LeverScene, LeverWrite
+from throttler.levers.lever import (
+    THROTTLE_LABEL,
+    Holder,
+    Lever,
+    LeverContext,
+    LeverDecision,
+    LeverMemory,
+    LeverScene,
+    LeverWrite,
+)
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS
 from throttler.levers.node_pool_limits import NODE_POOL_LIMITS
 from throttler.levers.pool_shares import is_of, may_make
@@ -69,18 +79,25 @@ def left_out(pools: Iterable[NodePool], throttle: JoinThrottle, throttles: Itera
 
 
 def leftover_writes(scene: LeverScene, throttles: Sequence[JoinThrottle]) -> tuple[LeverWrite, ...]:
-    """The writes that give back what none of these throttles names.
+    """The writes that give back what none of these throttles names, or what stands in the name of none that does.
 
-    A throttle claims what its spec names, whether its turn was decided or failed: what it has in force stays then.
+    A throttle claims what its spec names, whether its turn was decided or failed: what it has in force stays then. It
+    moves nothing that stands in another's name, and that one may be gone, or may no longer name it.
     """
     ceilings = (
         write
         for lever in CEILINGS
         for thing in scene.of(lever.OBJECTS)
-        if lever.owner(thing, throttles) is None
+        if _is_stray(lever, thing, throttles)
         for write in restore(thing)
     )
     return (*ceilings, *_stray_gates(scene, throttles))
+
+
+def _is_stray(lever: CeilingLever[Any, Any, Any], thing: LimitedObject, throttles: Iterable[JoinThrottle]) -> bool:
+    owners = (lever.owner(thing, (throttle,)) for throttle in throttles)
+    names = {Holder(throttle=name).label for name in owners if name is not None}
+    return not names or thing.metadata.labels.get(THROTTLE_LABEL) not in {None, *names}
 
 
 def _stray_gates(scene: LeverScene, throttles: Iterable[JoinThrottle]) -> tuple[LeverWrite, ...]:
