@@ -90,6 +90,8 @@ class ThrottleWatches:
         self._set = WatchSet(client, self._heard, observer)
         self._kinds = ThrottleKinds()
         self._is_discovered = False
+        self._is_used = False
+        """Whether a throttle exists, or one that existed may still have something to give back."""
         self._was_listed = False
         self._forbidden_at: float | None = None
         self._told_forbidden = False
@@ -187,10 +189,19 @@ class ThrottleWatches:
 
     # --- what is followed ---
 
+    def end_unneeded(self) -> None:
+        """Told while no throttle that is gone has anything to give back: what the others need is followed, no more.
+
+        Not at once when the last one is deleted: what it holds stands on objects that these caches show.
+        """
+        self._is_used = False
+        self._set.follow(self._needed())
+
     def _needed(self) -> tuple[Followed, ...]:
         if not self._kinds.has_throttles:
             return ()
-        if not self._set.items(THROTTLES.plural):
+        self._is_used |= bool(self._set.items(THROTTLES.plural))
+        if not self._is_used:
             return (_THROTTLES,)
         needed = [_THROTTLES, _DAEMON_SETS, _AUTOSCALER]
         needed += [_CLAIMS] if self._kinds.has_claims else []

@@ -145,6 +145,8 @@ class Throttling:
             if name not in readable and now_s < until_s
         }
         self._known = readable
+        if not self._leaving:
+            self._watches.end_unneeded()
 
     def _decide(self, stored: Sequence[StoredThrottle], cluster: ClusterView) -> tuple[Turn, ...]:
         view, before = self._view(cluster), self._memories

@@ -108,7 +108,7 @@ async def test_only_throttles_are_followed_while_there_are_none() -> None:
         assert server.followed() == {"jointhrottles"}
 
 
-async def test_the_first_throttle_begins_what_it_needs_and_the_last_one_ends_it() -> None:
+async def test_the_first_throttle_begins_what_it_needs_and_it_ends_when_the_last_one_has_given_all_back() -> None:
     server = FakeServer()
     async with following(server) as watches:
         server.add_throttle()
@@ -116,10 +116,15 @@ async def test_the_first_throttle_begins_what_it_needs_and_the_last_one_ends_it(
         assert server.followed() == EVERYWHERE | {"nodepools", "nodeclaims"}
         assert watches.missing == ()
         assert isinstance(watches.throttles[0], JoinThrottle)
-        server.put("nodeclaims", "c1")
+        watches.end_unneeded()
+        server.tell("nodepools", "ADDED", server.put("nodepools", "p1"))
         server.remove_throttle()
         await asyncio.sleep(1)
-        assert (watches.throttles, watches.claims) == ((), ())
+        assert watches.throttles == ()
+        assert len(watches.limited) == 1, "its ceiling is still to be given back"
+        watches.end_unneeded()
+        await asyncio.sleep(1)
+        assert watches.limited == ()
         assert len([task for task in asyncio.all_tasks() if task.get_name().startswith("watch ")]) == 1
 
 

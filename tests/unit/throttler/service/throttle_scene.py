@@ -81,6 +81,10 @@ class FakeWatches:
     async def run(self) -> None:
         """Nothing to follow."""
 
+    def end_unneeded(self) -> None:
+        """Without a throttle, and with nothing to give back, only throttles are followed."""
+        self.limited = self.limited if self.throttles else ()
+
 
 @dataclass
 class FakeSources:
