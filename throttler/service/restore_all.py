@@ -341,9 +341,10 @@ class InForce:
         self._connection = connection
         self._elector = elector
         self._deployment = deployment
+        self._is_needed = False
         self._has_held = False
         self._swept = 0
-        """The epoch under which leftovers were looked for."""
+        """The epoch under which leftovers were looked for since there is no throttle."""
         self._sweep: asyncio.Task[None] | None = None
 
     @property
@@ -357,14 +358,17 @@ class InForce:
         return self._elector.epoch if self._elector is not None else 0
 
     def follow(self, *, is_needed: bool) -> None:
-        """Told at each tick whether a throttle exists: only then may anything be held.
+        """Told at each tick whether a throttle exists, or has something left to give back: only then is anything held.
 
-        What a throttle left that was deleted while nobody ran, nobody gives back by itself: the guard sees a Lease that
-        is renewed. So a leader that finds no throttle looks for it once.
+        What is left of the last one after that, nobody gives back by itself: its caches have ended, and the guard sees
+        a Lease that is renewed. So a leader that finds no throttle looks for it once, on the server.
         """
+        self._is_needed = is_needed
         self._has_held |= is_needed
         elector = self._elector
-        if elector is None or self._has_held or self._swept == elector.epoch or not elector.may_write():
+        if is_needed:
+            self._swept = 0
+        if elector is None or is_needed or self._swept == elector.epoch or not elector.may_write():
             return
         self._swept = elector.epoch
         self._end_sweep()
@@ -437,7 +441,7 @@ class InForce:
         """Until all is given back, a throttle appears, or another replica leads."""
 
         async def may_go_on() -> bool:
-            return elector.may_write() and not self._has_held
+            return elector.may_write() and not self._is_needed
 
         while await may_go_on():
             if (await self._give_back(elector, may_go_on)).is_all:

@@ -97,6 +97,17 @@ async def test_what_the_last_throttle_left_is_given_back_once_under_each_leaders
     assert scene.steps == ["given back"] * 2
 
 
+async def test_what_the_last_throttle_did_not_give_back_is_given_back_whenever_it_was_deleted(scene: Scene) -> None:
+    """A webhook refused each write for a minute, or the CRD went with all throttles."""
+    for times in (1, 2):
+        scene.holding.follow(is_needed=True)
+        await asyncio.sleep(1.0)
+        for _ in range(3):
+            scene.holding.follow(is_needed=False)
+            await asyncio.sleep(1.0)
+        assert scene.steps == ["given back"] * times
+
+
 async def test_leftovers_that_could_not_be_given_back_are_tried_again(scene: Scene) -> None:
     scene.given = [GivenBack(problems=("NodePool pool-a: no answer",)), GivenBack(done=1)]
     scene.holding.follow(is_needed=False)
