@@ -98,6 +98,9 @@ RESTS_S = {
     LeverWriteOutcome.UNKNOWN: 5.0,
 }
 """How long an object rests after a write that ended so; the others are simply decided anew."""
+TOLD_S = 90.0
+"""For so long a write that failed is told, unless it has succeeded since: its object rests for a minute at most, and is
+tried again."""
 _HARMLESS = (LeverWriteOutcome.DONE, LeverWriteOutcome.CONFLICT, LeverWriteOutcome.GONE, LeverWriteOutcome.FENCED)
 
 _Place = tuple[str, ObjectKey]
@@ -111,6 +114,14 @@ class _Rest:
     """Until when an object is left alone; `version` is the one decided on, empty for an object that was not there."""
 
     version: str
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """Why an object could not be written, and until when that is told."""
+
+    words: str
     until_s: float
 
 
@@ -134,6 +145,7 @@ class ThrottleWrites:
         self._is_dry_run = is_dry_run
         self._jobs: WriteJobs[str, bool] = WriteJobs("throttle", lambda name, is_bulk: None)
         self._rests: dict[_Place, _Rest] = {}
+        self._problems: dict[tuple[str, _Place], _Problem] = {}
         self._rooms = {is_bulk: asyncio.Semaphore(AT_ONCE) for is_bulk in self._writers}
 
     def start(self, name: str, wanted: Iterable[LeverWrite], turn: Turn | None = None) -> bool:
@@ -157,7 +169,9 @@ class ThrottleWrites:
 
     def _problem(self, name: str) -> str:
         """What could not be written, in words."""
-        return self._jobs.problems.get((name, False), "") or self._jobs.problems.get((name, True), "")
+        now_s = self._clock()
+        problems = (problem for (owner, _), problem in self._problems.items() if owner == name)
+        return min((problem.words for problem in problems if now_s < problem.until_s), default="")
 
     def forget(self, known: Collection[str]) -> None:
         """Drop what is about throttles that are gone."""
@@ -165,6 +179,9 @@ class ThrottleWrites:
         self._status_writer.forget(known)
         now_s = self._clock()
         self._rests = {place: rest for place, rest in self._rests.items() if rest.until_s > now_s}
+        self._problems = {
+            key: problem for key, problem in self._problems.items() if key[0] in known and problem.until_s > now_s
+        }
 
     async def drain(self, timeout_s: float) -> None:
         """Let writes under way finish; what takes longer is cancelled."""
@@ -184,29 +201,30 @@ class ThrottleWrites:
         things: dict[_Place, list[LeverWrite]] = {}
         for write in writes:
             things.setdefault((write.kind, write.key), []).append(write)
-        problems = await asyncio.gather(*(self._write_one(name, on_object, is_bulk) for on_object in things.values()))
-        self._jobs.problems[name, is_bulk] = next(filter(None, problems), "")
+        await asyncio.gather(*(self._write_one(name, on_object, is_bulk) for on_object in things.values()))
         if turn is not None:
             await self._status_writer.write(turn, self._status_writer.due(turn, self._problem(name)))
 
-    async def _write_one(self, name: str, writes: Sequence[LeverWrite], is_bulk: bool) -> str:
-        """The writes of one object; returns what went wrong, in words, empty if nothing did."""
+    async def _write_one(self, name: str, writes: Sequence[LeverWrite], is_bulk: bool) -> None:
+        """The writes of one object."""
         async with self._rooms[is_bulk]:
             results = await self._writers[is_bulk].carry_out(writes)
         for result in results:
             self._noted(name, result)
-        last = results[-1]
-        return "" if last.outcome in _HARMLESS else f"{last.write.kind} {last.write.key}: {last.message}"
 
     def _noted(self, name: str, result: WriteResult) -> None:
         write, outcome, now_s = result.write, result.outcome, self._clock()
         self._metrics.wrote(write.kind, outcome)
+        self._problems.pop((name, (write.kind, write.key)), None)
         told = {"throttle": name, "object": f"{write.kind} {write.key}", "because": write.because.code}
         if outcome is LeverWriteOutcome.DONE:
             log.info("wrote", **told)
             self._rests[write.kind, write.key] = _Rest(version_of(write), now_s + UNSEEN_S)
             return
         log.warning("write failed", outcome=outcome.value, problem=result.message, **told)
+        if outcome not in _HARMLESS:
+            words = f"{write.kind} {write.key}: {result.message}"
+            self._problems[name, (write.kind, write.key)] = _Problem(words, now_s + TOLD_S)
         rest_s = max(RESTS_S.get(outcome, 0.0), result.retry_after_s or 0.0)
         if rest_s:
             self._rests[write.kind, write.key] = _Rest(ANY, now_s + rest_s)

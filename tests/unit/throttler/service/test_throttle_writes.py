@@ -12,7 +12,7 @@ from throttler.kube.metadata import ObjectKey
 from throttler.kube.reasons_and_events import because
 from throttler.levers.lever import How, LeverDecision, LeverReason, LeverState, LeverWrite
 from throttler.service.lever_writer import LeverWriteOutcome, WriteResult
-from throttler.service.throttle_writes import AT_ONCE, RESTS_S, UNSEEN_S, ThrottleWrites, version_of
+from throttler.service.throttle_writes import AT_ONCE, RESTS_S, TOLD_S, UNSEEN_S, ThrottleWrites, version_of
 from throttler.service.tick import Findings, Turn
 
 pytestmark = pytest.mark.virtual_time
@@ -60,10 +60,11 @@ class FakeStatusWriter:
     def __init__(self) -> None:
         self.problems: list[str] = []
         self.statuses = 0
+        self.is_due = False
 
     def due(self, turn: Turn, problem: str) -> Any:
         self.problems.append(problem)
-        return None
+        return "a status" if self.is_due else None
 
     async def write(self, turn: Turn, status: Any) -> None:
         self.statuses += 1
@@ -163,6 +164,29 @@ async def test_what_could_not_be_released_is_told_with_the_next_turn() -> None:
     await scene.write(a_release("p"))
     scene.start()
     assert scene.status_writer.problems[-1] == "Pod team/p: no p"
+
+
+@pytest.mark.parametrize("write", [a_write("a"), a_release("a")])
+async def test_what_could_not_be_written_is_told_until_it_is_or_is_not_tried_any_more(write: LeverWrite) -> None:
+    """Else the condition Ready would go to and fro while figures change and the object rests."""
+    scene = Scene()
+    scene.status_writer.is_due = True
+    scene.writer.ends["a"] = LeverWriteOutcome.FORBIDDEN
+    for _ in range(20):
+        await scene.write(write)
+        await asyncio.sleep(5)
+    assert set(scene.status_writer.problems[2:]) == {f"{write.kind} {write.key}: no a"}
+    scene.writer.ends.clear()
+    await asyncio.sleep(RESTS_S[LeverWriteOutcome.FORBIDDEN])
+    assert await scene.write(write)
+    await scene.write(write)
+    assert scene.status_writer.problems[-1] == ""
+    scene.writer.ends["b"] = LeverWriteOutcome.WEBHOOK
+    await scene.write(a_write("b"))
+    assert scene.status_writer.problems[-1] == "NodePool b: no b"
+    await asyncio.sleep(TOLD_S)
+    await scene.write()
+    assert scene.status_writer.problems[-1] == ""
 
 
 async def test_what_takes_too_long_is_cancelled_on_a_stop() -> None:
