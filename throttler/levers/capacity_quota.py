@@ -85,6 +85,8 @@ class QuotaMemory(ObjectMemory):
     """What is remembered between looks; a fresh one costs time and never a user's value."""
 
     demand: CeilingNeed = field(default_factory=CeilingNeed)
+    was_seen: bool = False
+    """Whether the quota was there at any look: the view shows one that was made just now some seconds later."""
     floor: int = 0
     """Nodes that existed or were asked for at the last look: a ceiling is not below it either."""
 
@@ -199,6 +201,11 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
         """Nodes that exist or were asked for; what boots is in neither count of nodes."""
         return max(self.room.existing, self.view.used) + self.room.booting
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether somebody deleted it under our ceiling."""
+        return self.thing is None and self.memory.mark is not None and self.memory.was_seen
+
     def refusal(self) -> StateAndReason | None:
         """Also where the cluster does not serve quotas."""
         if self.view.api_version is None:
@@ -223,6 +230,7 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
         search = self._searched() if self.room.may_move else memory.search.waited(now_s, is_unmet=False)
         return replace(
             memory,
+            was_seen=memory.was_seen or self.thing is not None,
             contest=memory.contest.heard(now_s, is_foreign=is_changed),
             uptake=memory.uptake.looked(now_s, is_taken_up=is_quota_taken_up(self.thing)),
             search=search,
@@ -230,7 +238,7 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
 
     def blind(self) -> tuple[LeverDecision, QuotaMemory]:
         """A quota that is gone is told at once: growth is not paced."""
-        if self.thing is None and self.mark is not None:
+        if self.is_gone:
             return self.decision(self.mark, (LeverState.LOST, because(LeverReason.QUOTA_LOST))), self.memory
         return super().blind()
 
@@ -263,7 +271,7 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
 
     def trouble(self) -> StateAndReason | None:
         """Gone, changed, or ignored."""
-        if self.thing is None and self.memory.mark is not None:
+        if self.is_gone:
             return LeverState.LOST, because(LeverReason.QUOTA_LOST)
         if self.view.selects_others:
             return LeverState.UNCONFIRMED, because(LeverReason.QUOTA_CHANGED)

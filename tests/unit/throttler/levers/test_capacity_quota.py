@@ -161,6 +161,7 @@ def test_more_room_waits_for_a_moment_and_less_does_not() -> None:
 def test_deleted_quota_is_reported_lost_and_made_again() -> None:
     story = Story()
     story.look(room(**THERE), 0.0)
+    story.look(room(**THERE), 2.0)
     story.server.body = None
     decision = story.look(room(**THERE), 5.0)
     assert decision.state is LeverState.LOST
@@ -172,9 +173,19 @@ def test_deleted_quota_is_reported_lost_and_made_again() -> None:
 def test_lost_quota_is_reported_even_when_blind_and_not_made_again_then() -> None:
     story = Story()
     story.look(room(**THERE), 0.0)
+    story.look(room(**THERE), 2.0)
     story.server.body = None
     assert story.look(room(may_move=False, **THERE), 5.0).state is LeverState.LOST
     assert story.nodes is None
+
+
+def test_a_quota_that_the_view_does_not_show_yet_was_deleted_by_nobody() -> None:
+    """The write is under way, or the watch is behind."""
+    story = Story()
+    assert story.decide(room(**THERE), 0.0).writes
+    assert story.decide(room(**THERE), 2.0).state is LeverState.PENDING
+    assert story.decide(room(may_move=False, **THERE), 20.0).state is LeverState.PENDING
+    assert story.decide(room(**THERE), 31.0).state is LeverState.UNCONFIRMED
 
 
 def test_a_quota_that_stands_is_told_and_left_as_it_is_while_blind() -> None:
