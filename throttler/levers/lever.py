@@ -386,6 +386,7 @@ class LeverReason(Sentence):
     NO_MACHINE_DEPLOYMENT = (
         "this API server has no such MachineDeployment: Cluster API must manage this cluster from within"
     )
+    NO_NODE_POOL = "this API server has no such NodePool, so there is no limit to lower"
     STATIC_POOL = "the pool has a fixed number of replicas, so its size is the user's decision"
     OVERRUN = "{usage} cores exist or were asked for and {ceiling} were allowed: Karpenter does not obey the ceiling"
     CONTESTED = (

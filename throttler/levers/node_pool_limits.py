@@ -6,13 +6,13 @@ trusted. All that must survive stands on the NodePools; the memory is for rate l
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 
 from throttler.api.throttle import NodePoolLever
 from throttler.joins.demand import Crowd
-from throttler.kube.karpenter import NodeClaim, NodePool
+from throttler.kube.karpenter import NODE_POOL_KIND, NodeClaim, NodePool
 from throttler.kube.pod import Scheduling
 from throttler.kube.quantities_and_durations import Resources, format_milli, larger, total
 from throttler.kube.reasons_and_events import Because, because
@@ -138,10 +138,21 @@ class NodePoolLimits(CeilingLever[NodePoolLever, NodePoolMemory, NodePool]):
         views = [NodePoolView(pool=pool, claims=tuple(claims.get(pool.metadata.name, ()))) for pool in own]
         room, waiting = context.room_of(self.PACES), waiting_work(context)
         decisions, pools = decide_node_pools(views, room, waiting, context.holder, memory, context.now_s)
-        return (*decisions, *others), pools
+        return (*decisions, *others, *_absent(self.stated(context).names, context)), pools
 
 
 NODE_POOL_LIMITS = NodePoolLimits()
+
+
+def _absent(names: Iterable[str], context: LeverContext) -> list[LeverDecision]:
+    """What to say of names under which nothing is: a typing error would pace nothing, and nobody would know."""
+    known = {pool.metadata.name for pool in context.scene.of(NodePool)}
+    why = because(LeverReason.NO_NODE_POOL)
+    return [
+        LeverDecision(name=f"{NODE_POOL_KIND}/{name}", state=LeverState.REFUSED, because=why)
+        for name in names
+        if name not in known and context.room.may_move
+    ]
 
 
 def decide_node_pools(

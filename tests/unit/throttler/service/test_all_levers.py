@@ -12,6 +12,7 @@ from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool, NodePoolSpec
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.kube.taints import Taint
+from throttler.levers.lever import LeverState
 from throttler.levers.pool_shares import is_of
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.tick import Memories, decide_throttles
@@ -111,6 +112,17 @@ def test_a_requirement_may_give_the_label_too() -> None:
 def test_names_go_before_the_selector() -> None:
     assert is_of(a_pool(), NodePoolLever(("pool-a",)), LabelSelector({"pool": "b"}))
     assert not is_of(a_pool(), NodePoolLever(("other",)), POOL_A)
+
+
+def test_a_name_of_a_node_pool_under_which_nothing_is_says_so() -> None:
+    """A typing error paces nothing: the throttle was Ready all the same, and said that it uses no lever."""
+    throttle = a_throttle(levers={"nodePoolLimits": {"names": ["pool-a", "pool-z"]}})
+    (turn,), _ = decide_throttles((throttle,), a_view(1000.0, scene={"limited": (a_pool(),)}), {})
+    told = {lever.name: (lever.state, lever.because.code) for lever in turn.findings.levers}
+    assert told["NodePool/pool-z"] == (LeverState.REFUSED, "NoNodePool")
+    assert told["NodePool/pool-a"][0] is LeverState.HANDED_BACK
+    (turn,), _ = decide_throttles((throttle,), a_view(1000.0, missing=("nodepools",)), {})
+    assert turn.findings.levers == (), "nobody can say while not all of them are seen"
 
 
 @pytest.mark.parametrize(
