@@ -2,8 +2,8 @@
 
 Writes on one object are made in order; those on different objects at the same time, so that one that fails stops no
 other. Ceilings go their own way: one blocks growth for everybody, and must not wait until thousands of gates and taints
-have been released one by one. An object is not written again before the caches show our last write, nor for a while
-after one that failed.
+have been released one by one. An object is not written again before the caches show our last write, or that of
+whoever was faster, nor for a while after one that failed.
 
 How users are told: `throttler.kube.writes`; here is what of a throttle's status is news, and how often figures go out.
 """
@@ -89,7 +89,7 @@ AT_ONCE = 16
 CEILING_KINDS = frozenset(lever.WRITES_ON.kind for lever in CEILINGS)
 """Of all others there may be one per node or pod."""
 UNSEEN_S = 20.0
-"""The caches show a write within a second as a rule; one that they never show is tried again after this."""
+"""The caches show a change within a second as a rule; one that they never show is tried again after this."""
 RESTS_S = {
     LeverWriteOutcome.FORBIDDEN: 30.0,
     LeverWriteOutcome.INVALID: 30.0,
@@ -101,6 +101,9 @@ RESTS_S = {
 TOLD_S = 90.0
 """For so long a write that failed is told, unless it has succeeded since: its object rests for a minute at most, and is
 tried again."""
+_OTHER_SINCE = (LeverWriteOutcome.DONE, LeverWriteOutcome.CONFLICT, LeverWriteOutcome.GONE)
+"""The object is another than the one decided on, by our doing or by others': until the caches show that, no write that
+was decided on it can succeed."""
 _HARMLESS = (LeverWriteOutcome.DONE, LeverWriteOutcome.CONFLICT, LeverWriteOutcome.GONE, LeverWriteOutcome.FENCED)
 
 _Place = tuple[str, ObjectKey]
@@ -219,9 +222,11 @@ class ThrottleWrites:
         told = {"throttle": name, "object": f"{write.kind} {write.key}", "because": write.because.code}
         if outcome is LeverWriteOutcome.DONE:
             log.info("wrote", **told)
+        else:
+            log.warning("write failed", outcome=outcome.value, problem=result.message, **told)
+        if outcome in _OTHER_SINCE:
             self._rests[write.kind, write.key] = _Rest(version_of(write), now_s + UNSEEN_S)
             return
-        log.warning("write failed", outcome=outcome.value, problem=result.message, **told)
         if outcome not in _HARMLESS:
             words = f"{write.kind} {write.key}: {result.message}"
             self._problems[name, (write.kind, write.key)] = _Problem(words, now_s + TOLD_S)
