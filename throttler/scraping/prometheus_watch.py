@@ -182,6 +182,10 @@ def _missing(figures: _Figures, *, by_level: bool) -> tuple[str, ...]:
 HELD_S = 60.0
 """An alarm or a server that Prometheus has stopped speaking of is remembered for so long."""
 
+AT_ONCE = 4
+"""Alarms that are asked for at the same time. Sixteen slow queries, one after the other, would take two minutes: each
+alarm would be forgotten before it was asked for again."""
+
 log = structlog.get_logger()
 
 
@@ -205,7 +209,7 @@ class PrometheusWatch:
     @property
     def problems(self) -> tuple[str, ...]:
         """In words, what Prometheus did not tell."""
-        return tuple(self._problems.values())
+        return tuple(self._problems[name] for name in sorted(self._problems))
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -219,11 +223,13 @@ class PrometheusWatch:
             await asyncio.sleep(max(0.0, started_s + PROMETHEUS_INTERVAL_S - _now_s()))
 
     async def round(self) -> None:
-        """One round: every API server, then every alarm."""
+        """One round: all API servers, and every alarm."""
         self._problems.clear()
-        await self._read_servers()
-        for setting in self._settings:
-            await self._read_alarm(setting)
+        room = asyncio.Semaphore(AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._read_servers())
+            for setting in self._settings:
+                group.create_task(self._read_alarm(setting, room))
 
     async def _read_servers(self) -> None:
         asked_s, size_bytes, outcome = _now_s(), 0, ReadOutcome.GOOD
@@ -250,10 +256,11 @@ class PrometheusWatch:
         for name, address in self.servers.addresses.items():
             self.servers = self.servers.with_address(_updated(address, samples.get(name), now_s), now_s)
 
-    async def _read_alarm(self, setting: AlarmSetting) -> None:
+    async def _read_alarm(self, setting: AlarmSetting, room: asyncio.Semaphore) -> None:
         """The largest value counts where the query gives several; one that gives none leaves the alarm unknown."""
         try:
-            points, _ = await self._client.query(setting.query)
+            async with room:
+                points, _ = await self._client.query(setting.query)
         except ReadError as error:
             self._problems[setting.name] = f"alarm {setting.name}: {error.problem}"
             return

@@ -2,14 +2,17 @@
 
 import asyncio
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.unit.throttler.kube.loopback_api import loopback_api
-from tests.unit.throttler.scraping.fake_prometheus import ALARM, FakePrometheus, answer, element, server
+from tests.unit.throttler.scraping.fake_prometheus import ALARM, EVALUATED_AT, FakePrometheus, answer, element, server
 from tests.unit.throttler.scraping.metrics_server import answering, stall
 from throttler.scraping.prometheus_watch import HELD_S, PrometheusWatch
-from throttler.scraping.promql_client import MAX_BYTES, PromqlClient, points_of
+from throttler.scraping.promql_client import MAX_BYTES, Point, PromqlClient, points_of
+from throttler.scraping.settings_and_allowed_hosts import ANSWER_LIMIT_S
 from throttler.signals.metric_families import REJECTED
 from throttler.signals.reading import Read, ReadError, ReadOutcome
 
@@ -183,3 +186,29 @@ async def test_an_alarm_is_remembered_for_a_while_when_prometheus_goes_away() ->
     assert len(watch.alarms(now_s)) == 1
     assert watch.alarms(now_s + HELD_S + 1) == ()
     assert any(problem.startswith("alarm cni:") for problem in watch.problems)
+
+
+class SlowPrometheus:
+    """Answers each query just in time."""
+
+    name = "slow"
+
+    async def query(self, text: str) -> tuple[tuple[Point, ...], int]:
+        await asyncio.sleep(ANSWER_LIMIT_S - 0.1)
+        return (Point({}, 4.0, EVALUATED_AT),), 100
+
+
+@pytest.mark.virtual_time
+async def test_no_alarm_is_forgotten_while_a_slow_prometheus_tells_of_all() -> None:
+    slow: Any = SlowPrometheus()
+    alarms = tuple(replace(ALARM, name=f"alarm-{number}") for number in range(16))
+    watch = PrometheusWatch(slow, alarms)
+    task = asyncio.create_task(watch.run())
+    await asyncio.sleep(HELD_S)
+    known = set()
+    for _ in range(300):
+        await asyncio.sleep(1.0)
+        known.add(len(watch.alarms(asyncio.get_running_loop().time())))
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert known == {16}
