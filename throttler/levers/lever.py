@@ -24,6 +24,7 @@ from throttler.api.throttle import JoinThrottle, Levers
 from throttler.joins.demand import may_use
 from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.cluster_autoscaler import AutoscalerStatus
+from throttler.kube.election import LARGEST_EPOCH
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.metadata import KindNames, LimitedObject, ObjectKey
 from throttler.kube.node import Node
@@ -165,9 +166,10 @@ class Holder:
 
 
 def epoch_of(annotations: Mapping[str, str]) -> int:
-    """The epoch under which an object was last written; 0 where none can be read."""
+    """The epoch under which an object was last written; 0 where none can be read, or none that a leader could have."""
     text = annotations.get(EPOCH_ANNOTATION, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+    epoch = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+    return epoch if epoch <= LARGEST_EPOCH else 0
 
 
 Limited = TypeVar("Limited", bound=LimitedObject)
