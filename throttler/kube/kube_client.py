@@ -276,7 +276,7 @@ def _server_time(headers: Mapping[str, str]) -> datetime:
     """The server's clock where it tells: a Retry-After date is then right whatever ours says."""
     try:
         moment = parsedate_to_datetime(headers.get("Date", ""))
-    except ValueError:
+    except (ValueError, OverflowError):
         return datetime.now(UTC)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 

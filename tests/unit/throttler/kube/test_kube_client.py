@@ -14,6 +14,7 @@ from throttler.kube.errors import (
     ApiError,
     AttemptTimeoutError,
     ConflictError,
+    ForbiddenError,
     ServerError,
     TlsRefusedError,
     TooManyRequestsError,
@@ -66,6 +67,15 @@ async def test_a_wait_beyond_the_deadline_is_handed_to_the_caller_instead(retry_
         await client_for(api).get(THINGS, "n1")
     assert caught.value.retry_after_s == min(60, int(retry_after))
     assert len(api.sent) == 1
+
+
+@pytest.mark.parametrize(
+    "date", ["junk", "Sat, 21 Nov 2026 04:00:00 +9999999999999999", "Sat, 21 Nov 99999 04:00:00 GMT"]
+)
+async def test_a_date_that_no_calendar_has_says_nothing(date):
+    api = api_that_answers(status_answer(403, Date=date))
+    with pytest.raises(ForbiddenError):
+        await client_for(api).get(THINGS, "n1")
 
 
 async def test_never_more_than_one_retry():
