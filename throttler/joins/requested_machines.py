@@ -189,8 +189,11 @@ def share_groups(
     if throttles[0].spec.nodes == LabelSelector():
         return {**by_throttle, throttles[0].metadata.name: GroupsOf(status=status)}
     shown = _shown(frozenset(group.name for group in booting), nodes, throttles)
+    texts: dict[str, list[str]] = {}
+    for text in shown:
+        texts.setdefault(_words(text), []).append(text)
     for group in booting:
-        owners = _named(group.name, throttles) or _owners(group.name, shown, throttles)
+        owners = _named(group.name, throttles) or _owners(_parts(group.name, texts), shown, throttles)
         owner = owners[0] if len(owners) == 1 else _guess(throttles)
         if owner is not None:
             by_throttle[owner] = by_throttle[owner].and_also(group, is_guessed=len(owners) != 1)
@@ -203,9 +206,10 @@ def _named(name: str, throttles: Iterable[JoinThrottle]) -> Sequence[str | None]
     return [throttle for throttle, lever in levers if lever is not None and name in lever.groups][:1]
 
 
-def _owners(name: str, shown: Mapping[str, Sequence[Labels]], throttles: Sequence[JoinThrottle]) -> list[str | None]:
+def _owners(
+    parts: Sequence[str], shown: Mapping[str, Sequence[Labels]], throttles: Sequence[JoinThrottle]
+) -> list[str | None]:
     """The throttles whose nodes those of the group can be; None among them: nobody's."""
-    parts = [text for text in shown if _is_part(text, name)]
     nodes = shown[max(sorted(parts), key=len)] if parts else ()
     return [*{_owner(labels, throttles) for labels in nodes}]
 
@@ -242,9 +246,22 @@ def _said(names: frozenset[str], labels: Labels) -> list[str]:
     return said if _GROUP_LABELS.isdisjoint(labels) else said + [labels[key] for key in GROUP_LABELS if key in labels]
 
 
-def _is_part(text: str, name: str) -> bool:
-    """Whether the words of `text` stand in `name` one after the other."""
-    return bool(text) and f"-{_words(text)}-" in f"-{_words(name)}-"
+MOST_WORDS = 32
+"""A label's value has 63 characters at most."""
+
+
+def _parts(name: str, texts: Mapping[str, Sequence[str]]) -> list[str]:
+    """The texts, by their words, whose words stand in `name` one after the other.
+
+    All rows of words of the name are looked up: there may be a thousand groups, and as many texts.
+    """
+    words = _words(name).split("-")
+    rows = {
+        "-".join(words[begin : begin + count])
+        for begin in range(len(words))
+        for count in range(1, min(MOST_WORDS, len(words) - begin) + 1)
+    }
+    return [text for row in rows for text in texts.get(row, ()) if text]
 
 
 def _words(text: str) -> str:
