@@ -287,8 +287,8 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
 
     def reason(self, new: SavedLimits, ceiling: str) -> Because:
         """The user's own limit, or the room there is."""
-        theirs = new.original.get(NODES) if new.ceiling else self.limits.get(NODES)
-        if not new.ceiling or new.ceiling[NODES] == theirs:
+        theirs = new.original.get(NODES) if NODES in new.ceiling else self.limits.get(NODES)
+        if new.ceiling.get(NODES, theirs) == theirs:
             return because(LeverReason.USER_LIMIT_IS_LOWER, limit=theirs)
         budget = self.budget
         if budget.is_atomic:

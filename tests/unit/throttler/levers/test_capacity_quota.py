@@ -23,6 +23,7 @@ from throttler.levers.capacity_quota import (
 )
 from throttler.levers.lever import (
     ANY_TIME,
+    THROTTLE_LABEL,
     Clocks,
     Holder,
     LeverBudget,
@@ -32,7 +33,7 @@ from throttler.levers.lever import (
     LeverScene,
     LeverState,
 )
-from throttler.levers.saved_limits import restore
+from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, restore
 
 API_VERSION = "autoscaling.x-k8s.io/v1alpha1"
 SERVED = {"CapacityQuota": API_VERSION}
@@ -156,6 +157,20 @@ def test_more_room_waits_for_a_moment_and_less_does_not() -> None:
     assert story.nodes == "20"
     story.look(room(allowance=1, **THERE), 2.1)
     assert story.nodes == "13"
+
+
+def test_an_annotation_that_names_another_limit_stops_nothing() -> None:
+    """Edited by hand: we write none but that on nodes."""
+    body = quota_body("1")
+    body["spec"]["limits"]["resources"]["cpu"] = "8"
+    mark = '{"original": {"cpu": "64"}, "ceiling": {"cpu": "8"}}'
+    body["metadata"] |= {"annotations": {ORIGINAL_ANNOTATION: mark}, "labels": {THROTTLE_LABEL: "default"}}
+    story = Story(body)
+    (write,) = story.look(room(**THERE)).writes
+    assert write.because.reason is LeverReason.USER_LIMIT_IS_LOWER
+    quota = story.server.quota()
+    assert quota is not None
+    assert quota.limits == {"cpu": "64", "nodes": "1"}, "it has its own value back"
 
 
 def test_deleted_quota_is_reported_lost_and_made_again() -> None:
