@@ -5,7 +5,7 @@ Optional kinds may be installed at any time: a few cheap requests a minute notic
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,12 +100,22 @@ class WatchSet:
     @property
     def missing(self) -> tuple[str, ...]:
         """The caches that do not, with the server's reason where it gave one."""
-        return tuple(cache.in_words for cache in self._caches.values() if not cache.store.is_complete)
+        return self.missing_without(())
+
+    def missing_without(self, spare: Container[str]) -> tuple[str, ...]:
+        """The same, as if these caches were not followed."""
+        caches = (cache for name, cache in self._caches.items() if name not in spare)
+        return tuple(cache.in_words for cache in caches if not cache.store.is_complete)
 
     @property
     def age_s(self) -> float:
         """How old the oldest view is, beyond what is usual on a quiet resource."""
-        return max(0.0, max((cache.age_s for cache in self._caches.values()), default=0.0) - USUAL_SILENCE_S)
+        return self.age_without(())
+
+    def age_without(self, spare: Container[str]) -> float:
+        """The same, as if these caches were not followed."""
+        ages_s = (cache.age_s for name, cache in self._caches.items() if name not in spare)
+        return max(0.0, max(ages_s, default=0.0) - USUAL_SILENCE_S)
 
     def items(self, name: str) -> Mapping[Key, Any]:
         """What a cache holds; nothing where it is not followed."""

@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 import structlog
 
-from throttler.api.throttle import GROUP, THROTTLE_KIND, THROTTLE_PLURAL, VERSION
+from throttler.api.throttle import GROUP, THROTTLE_KIND, THROTTLE_PLURAL, VERSION, JoinThrottle
 from throttler.api.throttle_rules import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube import cluster_autoscaler
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, ConfigMapWire, read_status
@@ -154,12 +154,22 @@ class ThrottleWatches:
     @property
     def missing(self) -> tuple[str, ...]:
         """The caches that are not complete, with the server's reason where it gave one."""
-        return tuple(sorted(self._set.missing))
+        return tuple(sorted(self._set.missing_without(self._spare)))
 
     @property
     def age_s(self) -> float:
         """How old the oldest of these views is, beyond what is usual on a quiet resource."""
-        return self._set.age_s
+        return self._set.age_without(self._spare)
+
+    @property
+    def _spare(self) -> frozenset[str]:
+        """Caches of kinds on which no throttle has a ceiling: only what was left there is looked for in them.
+
+        Others serve these kinds. One whose conversion webhook is away must not stop the levers on all the rest.
+        """
+        stated = [throttle.spec.levers for throttle in self.throttles if isinstance(throttle, JoinThrottle)]
+        used = {lever.WRITES_ON.kind for lever in CEILINGS for levers in stated if lever.settings(levers) is not None}
+        return frozenset(resource.plural for kind, resource in self._kinds.limited.items() if kind not in used)
 
     @property
     def daemon_sets(self) -> tuple[DaemonSet, ...]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.throttler.service.kube_fake import FakeCluster
 from throttler.api.throttle import JoinThrottle
-from throttler.kube.errors import ForbiddenError, InvalidError, NotFoundError, UnreachableError
+from throttler.kube.errors import ForbiddenError, InvalidError, NotFoundError, ServerError, UnreachableError
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.reflector import LONGEST_BACKOFF_S, ignore_cache_event
 from throttler.kube.requests import Resource
@@ -143,6 +143,25 @@ async def test_a_cache_that_cannot_be_read_makes_the_view_incomplete_and_says_wh
     server.faults["list", "nodeclaims"] = ForbiddenError("may not list nodeclaims", status=403)
     async with following(server) as watches:
         assert watches.missing == ("nodeclaims (may not list nodeclaims)",)
+
+
+@pytest.mark.parametrize(
+    ("levers", "missing"),
+    [
+        ({"schedulingGates": {}}, ()),
+        ({"capacityQuota": {"name": "q"}}, ()),
+        ({"nodePoolLimits": {}}, ("nodepools (conversion webhook failed)",)),
+    ],
+)
+async def test_a_kind_that_is_broken_blinds_only_throttles_that_have_a_ceiling_on_it(
+    levers: dict[str, Any], missing: tuple[str, ...]
+) -> None:
+    server = FakeServer(**{"autoscaling.x-k8s.io/v1alpha1": ("capacityquotas",)})
+    server.put("jointhrottles", "default", spec={"levers": levers})
+    server.faults["list", "nodepools"] = ServerError("conversion webhook failed", status=500)
+    async with following(server) as watches:
+        assert watches.missing == missing
+        assert (watches.age_s > 0) == bool(missing), "nor does it grow old"
 
 
 async def test_kinds_that_are_installed_later_are_noticed() -> None:
