@@ -95,7 +95,7 @@ def conditions_since(
 EVENT_PERIOD_S = 60.0
 EVENTS_PER_MIN = 30
 NOTE_LIMIT = 1000
-"""The API refuses notes from 1 kB on."""
+"""Bytes: the API refuses notes from 1 kB on, and a server's own words may be of any script."""
 INSTANCE_LIMIT = 128
 EVENT_NAMESPACE = "default"
 """Where Events about cluster-scoped objects go."""
@@ -127,7 +127,7 @@ class EventAuthor:
             "action": self.action,
             "reason": why.code,
             "type": "Warning" if is_warning else "Normal",
-            "note": why.sentence[:NOTE_LIMIT],
+            "note": why.sentence.encode()[:NOTE_LIMIT].decode(errors="ignore"),
             "regarding": {
                 "apiVersion": self.api_version,
                 "kind": self.kind,

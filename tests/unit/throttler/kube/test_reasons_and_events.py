@@ -56,6 +56,12 @@ def test_an_event_is_cut_to_what_the_api_takes() -> None:
     assert "namespace" not in told["regarding"]
 
 
+def test_a_note_is_cut_by_what_the_api_counts_and_between_two_letters() -> None:
+    """A webhook may say why in any language."""
+    told = author().event(Metadata("gpu"), Because(Said.LONG_WORDS, {"text": "拒否" * 500}), WALL, is_warning=True)
+    assert told["note"] == ("拒否" * 500)[:333]
+
+
 def test_an_event_is_where_its_object_is() -> None:
     told = author().event(Metadata("gpu", "team"), Because(Said.LONG_WORDS, {"text": "t"}), WALL, is_warning=False)
     assert (told["metadata"]["namespace"], told["regarding"]["namespace"], told["type"]) == ("team", "team", "Normal")
