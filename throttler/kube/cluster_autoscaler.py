@@ -39,6 +39,10 @@ OLD_S = 120.0
 """It writes at the end of each scan: every 10 s by default, and a scan of a large cluster may take a minute."""
 
 
+MOST_MACHINES = 100_000
+"""No cluster is so large. Each machine that boots is remembered by itself, and a ConfigMap may say any number."""
+
+
 class ConfigMapWire(msgspec.Struct, frozen=True):
     """What is decoded of a ConfigMap."""
 
@@ -79,7 +83,7 @@ class AutoscalerStatus:
     @property
     def booting(self) -> int:
         """Of all groups. A group that has more nodes than it is to have takes nothing off another's."""
-        return sum(group.booting for group in self.groups)
+        return min(MOST_MACHINES, sum(group.booting for group in self.groups))
 
 
 def read_status(text: str) -> AutoscalerStatus | None:

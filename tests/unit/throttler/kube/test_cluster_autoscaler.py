@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.kube.cluster_autoscaler import AutoscalerStatus, CapacityQuota, NodeGroup, read_status
+from throttler.kube.cluster_autoscaler import MOST_MACHINES, AutoscalerStatus, CapacityQuota, NodeGroup, read_status
 from throttler.kube.metadata import OwnedMetadata
 
 RECORDED = Path(__file__).resolve().parents[3] / "recorded" / "cluster_autoscaler_status_1.36.1.yaml"
@@ -33,6 +33,13 @@ def test_machines_that_were_given_up_boot_no_more() -> None:
 
 def test_a_group_with_too_many_nodes_takes_nothing_off_anothers() -> None:
     assert AutoscalerStatus((NodeGroup("full", 2, 7), NodeGroup("grows", 5, 1))).booting == 4
+
+
+def test_no_number_in_a_config_map_fills_the_memory() -> None:
+    """Of each machine that boots it is remembered when it was asked for."""
+    found = read_status(RECORDED.read_text().replace("cloudProviderTarget: 5", "cloudProviderTarget: 999999999"))
+    assert found is not None
+    assert found.booting == MOST_MACHINES
 
 
 @pytest.mark.parametrize(
