@@ -1,14 +1,15 @@
-"""Writes what was decided for throttles: each in a task of its own, its levers first, then its status and Events.
+"""Writes what was decided for throttles: each in tasks of its own, its levers first, then its status and Events.
 
 Writes on one object are made in order; those on different objects at the same time, so that one that fails stops no
 other. Ceilings go their own way: one blocks growth for everybody, and must not wait until thousands of gates and taints
-have been released one by one. An object is not written again before the caches show our last write, or that of
-whoever was faster, nor for a while after one that failed.
+have been released one by one, nor until a busy server has taken a status or an Event. An object is not written again
+before the caches show our last write, or that of whoever was faster, nor for a while after one that failed.
 
 How users are told: `throttler.kube.writes`; here is what of a throttle's status is news, and how often figures go out.
 """
 
 import asyncio
+import enum
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -128,6 +129,18 @@ class _Problem:
     until_s: float
 
 
+class _Job(enum.Enum):
+    """What is written for a throttle at one time; none waits for another."""
+
+    CEILINGS = "ceilings"
+    RELEASES = "releases"
+    """Of gates, taints and labels."""
+    NEWS = "status and Events"
+
+    def __str__(self) -> str:
+        return self.value
+
+
 class ThrottleWrites:
     """The writing half; `start` returns at once. `releasing` makes the writes that are not about ceilings."""
 
@@ -141,15 +154,15 @@ class ThrottleWrites:
         *,
         is_dry_run: bool,
     ) -> None:
-        self._writers = {False: writer, True: releasing}
+        self._writers = {_Job.CEILINGS: writer, _Job.RELEASES: releasing}
         self._status_writer = status_writer
         self._metrics = metrics
         self._clock = clock
         self._is_dry_run = is_dry_run
-        self._jobs: WriteJobs[str, bool] = WriteJobs("throttle", lambda name, is_bulk: None)
+        self._jobs: WriteJobs[str, _Job] = WriteJobs("throttle", lambda name, job: None)
         self._rests: dict[_Place, _Rest] = {}
         self._problems: dict[tuple[str, _Place], _Problem] = {}
-        self._rooms = {is_bulk: asyncio.Semaphore(AT_ONCE) for is_bulk in self._writers}
+        self._rooms = {job: asyncio.Semaphore(AT_ONCE) for job in self._writers}
 
     def start(self, name: str, wanted: Iterable[LeverWrite], turn: Turn | None = None) -> bool:
         """Begin to write what is wanted, and what the turn has to tell; False while earlier ceilings are under way.
@@ -161,14 +174,23 @@ class ThrottleWrites:
             self._jobs.show(name, (_told(write) for write in writes))
             return True
         bulk = [write for write in writes if write.kind not in CEILING_KINDS]
-        if bulk and not self._jobs.is_busy(name, True):
-            self._jobs.begin(name, True, self._write(name, True, bulk, None))
-        if self._jobs.is_busy(name, False):
+        if bulk and not self._jobs.is_busy(name, _Job.RELEASES):
+            self._jobs.begin(name, _Job.RELEASES, self._write(name, _Job.RELEASES, bulk, None))
+        if self._jobs.is_busy(name, _Job.CEILINGS):
             return False
         ceilings = [write for write in writes if write.kind in CEILING_KINDS]
-        if ceilings or (turn is not None and self._status_writer.due(turn, self._problem(name)) is not None):
-            self._jobs.begin(name, False, self._write(name, False, ceilings, turn))
+        if ceilings:
+            self._jobs.begin(name, _Job.CEILINGS, self._write(name, _Job.CEILINGS, ceilings, turn))
+        elif turn is not None and self._status_writer.due(turn, self._problem(name)) is not None:
+            self._begin_telling(name, turn)
         return True
+
+    def _begin_telling(self, name: str, turn: Turn) -> None:
+        if not self._jobs.is_busy(name, _Job.NEWS):
+            self._jobs.begin(name, _Job.NEWS, self._tell(name, turn))
+
+    async def _tell(self, name: str, turn: Turn) -> None:
+        await self._status_writer.write(turn, self._status_writer.due(turn, self._problem(name)))
 
     def _problem(self, name: str) -> str:
         """What could not be written, in words."""
@@ -200,18 +222,18 @@ class ThrottleWrites:
             ready += [] if is_resting else [write]
         return ready
 
-    async def _write(self, name: str, is_bulk: bool, writes: Sequence[LeverWrite], turn: Turn | None) -> None:
+    async def _write(self, name: str, job: _Job, writes: Sequence[LeverWrite], turn: Turn | None) -> None:
         things: dict[_Place, list[LeverWrite]] = {}
         for write in writes:
             things.setdefault((write.kind, write.key), []).append(write)
-        await asyncio.gather(*(self._write_one(name, on_object, is_bulk) for on_object in things.values()))
+        await asyncio.gather(*(self._write_one(name, on_object, job) for on_object in things.values()))
         if turn is not None:
-            await self._status_writer.write(turn, self._status_writer.due(turn, self._problem(name)))
+            self._begin_telling(name, turn)
 
-    async def _write_one(self, name: str, writes: Sequence[LeverWrite], is_bulk: bool) -> None:
+    async def _write_one(self, name: str, writes: Sequence[LeverWrite], job: _Job) -> None:
         """The writes of one object."""
-        async with self._rooms[is_bulk]:
-            results = await self._writers[is_bulk].carry_out(writes)
+        async with self._rooms[job]:
+            results = await self._writers[job].carry_out(writes)
         for result in results:
             self._noted(name, result)
 

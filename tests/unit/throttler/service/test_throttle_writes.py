@@ -61,12 +61,14 @@ class FakeStatusWriter:
         self.problems: list[str] = []
         self.statuses = 0
         self.is_due = False
+        self.takes_s = 0.0
 
     def due(self, turn: Turn, problem: str) -> Any:
         self.problems.append(problem)
         return "a status" if self.is_due else None
 
     async def write(self, turn: Turn, status: Any) -> None:
+        await asyncio.sleep(self.takes_s)
         self.statuses += 1
 
 
@@ -159,6 +161,19 @@ async def test_a_ceiling_waits_for_no_release_of_the_same_turn_or_of_one_before(
     assert len(scene.writer.sent) < 10 * AT_ONCE
     await scene.writes.drain(60)
     assert ("late", "gate") not in scene.writer.sent, "decided anew when the others are done"
+
+
+async def test_a_ceiling_waits_for_no_status_and_no_event() -> None:
+    """A busy server takes its time for each of them, and it is the one that a lower ceiling is to spare."""
+    scene = Scene()
+    scene.status_writer.takes_s = 60.0
+    assert scene.start(a_write("a"))
+    await asyncio.sleep(1)
+    assert scene.start(a_write("a", version="2", note="lowered"))
+    await asyncio.sleep(1)
+    assert scene.writer.sent == [("a", ""), ("a", "lowered")]
+    await scene.writes.drain(100)
+    assert scene.status_writer.statuses == 1, "one at a time"
 
 
 async def test_what_could_not_be_released_is_told_with_the_next_turn() -> None:
