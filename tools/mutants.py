@@ -2,11 +2,25 @@
 
 The modules are those that the import contract calls pure, as far as users get them. Each mutant is tried in a copy of
 the tree in a temporary folder, never in the tree itself, against the unit tests nearest to its module: the file of its
-name, then those that import it, then the rest of its mirrored folder, then `FURTHER`; the first failure ends it. The
-nearest file runs alone at first: most mutants die there, before anything else is imported. A test that takes longer
-than a minute has failed: a loop without an end is noticed. The tests that take whole simulations come after all the
-others. No mutant is begun after `--minutes`; where it stopped is told, and `--skip` goes on from there with the same
-seed. The exit status is 1 where fewer die, of all that were drawn, than `--floor` asks for.
+name, then those that import it, then the rest of its mirrored folder, then `FURTHER`, then those that import a module
+which imports it; the first failure ends it. The nearest file runs alone at first: most mutants die there, before
+anything else is imported. The tests that take whole simulations come after all the others, but for the indirect ones:
+nearly every simulation reaches nearly every module so.
+
+A loop without an end is noticed: tests that take more than `TIMES` the CPU that they took without a mutant have failed.
+No mutant is begun after `--minutes`; where it stopped is told, and `--skip` goes on from there with the same seed. The
+exit status is 1 where fewer die, of all that were drawn, than `--floor` asks for.
+
+What nobody can observe is not drawn, by these rules of syntax:
+
+- annotations, types in `cast`, `Literal`, `TypeVar` and `NewType`, and `if TYPE_CHECKING`: mypy reads them, and no
+  program does;
+- decorators and the options of a class, `frozen=True` and `slots=True` among them: they forbid what the code never
+  does;
+- the size of a `lru_cache`, and a constant that its module reads for nothing else: it changes how long an answer takes,
+  and not the answer;
+- what `assert` and an AssertionError or NotImplementedError that is raised say, and `assert_never`: they run where the
+  code itself is wrong.
 """
 
 from __future__ import annotations
@@ -16,6 +30,7 @@ import ast
 import configparser
 import copy
 import itertools
+import math
 import os
 import random
 import resource
@@ -25,9 +40,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import xml.etree.ElementTree as ElementTree
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from queue import SimpleQueue
 
@@ -36,10 +55,17 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 CONTRACT = "importlinter:contract:pure"
 PRODUCT = ("balloons.", "throttler.")
-LONGEST_S = 60
-"""Of one test; no unit test takes so long without a mutant. """
-LONGEST_TRIAL_S = 600.0
-"""Of one mutant, should even that not end it."""
+TREES = ("balloons", "throttler", "lab", "tests")
+"""Where modules are that tests import."""
+QUICK, WHOLE = "not whole", "whole"
+"""How tests are marked, as pytest's -m has it."""
+LONGEST_S = 1200
+"""Of one run of tests, should nothing else end it; time in which this program stood still as well does not count."""
+START_S, TIMES = 20, 3
+"""CPU that a run may take with a mutant: to begin, and per second that its tests took without one, by the clock.
+
+CPU, for a machine that does other things as well is no mutant's fault.
+"""
 MEMORY_BYTES = 6 * 1024**3
 """Per mutant: a loop without an end that appends does not take the machine with it."""
 FURTHER: Mapping[str, str] = {
@@ -78,6 +104,8 @@ _OPPOSITES: Mapping[type[ast.operator], type[ast.operator]] = {
     ast.Div: ast.Mult,
     ast.FloorDiv: ast.Mult,
 }
+_TYPES = frozenset({"TypeVar", "ParamSpec", "NewType"})
+_OF_A_WRONG_PROGRAM = frozenset({"AssertionError", "NotImplementedError"})
 _TWINS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 
@@ -114,7 +142,7 @@ class _Change:
 
 def changes(tree: ast.Module) -> Iterator[_Change]:
     """Yield every single change that this tool makes to `tree`, always in the same order."""
-    for node in _code(tree):
+    for node in _code(tree, _cache_sizes(tree)):
         yield from _of_logic(node)
         yield from _of_values(node)
 
@@ -171,21 +199,61 @@ def _is_string(node: ast.JoinedStr | ast.Constant) -> bool:
     return isinstance(node, ast.JoinedStr) or isinstance(node.value, str)
 
 
-def _code(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
-    """Yield what runs: no types, no decorators, no options of a class, no text."""
+def _code(node: ast.AST, unread: Set[str]) -> Iterator[ast.expr | ast.stmt]:
+    """Yield what runs and can be observed: the docstring of this module says what that leaves out."""
+    ignored = _ignored(node)
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "decorator_list", "keywords" if isinstance(node, ast.ClassDef) else ""):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if not isinstance(child, ast.AST) or _is_type_alias(child):
+            if not isinstance(child, ast.AST) or child in ignored or _is_unobservable(child, unread):
                 continue
             if isinstance(child, ast.expr | ast.stmt):
                 yield child
-            yield from _code(child)
+            yield from _code(child, unread)
 
 
-def _is_type_alias(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+def _ignored(node: ast.AST) -> Sequence[ast.AST]:
+    """Return the children of a node that only a type checker, a cache or a wrong program reads."""
+    match node:
+        case ast.Call(func=func, args=[kind, *_]) if _last_name(func) == "cast":
+            return [kind]
+        case ast.Call(func=func) if _last_name(func) in _TYPES | {"lru_cache"}:
+            return [*node.args, *node.keywords]
+        case ast.Subscript(value=value) if _last_name(value) == "Literal":
+            return [node.slice]
+        case ast.Assert(msg=ast.expr() as message):
+            return [message]
+        case ast.Raise(exc=ast.Call(func=func) as error) if _last_name(func) in _OF_A_WRONG_PROGRAM:
+            return [error]
+    return []
+
+
+def _is_unobservable(node: ast.AST, unread: Set[str]) -> bool:
+    match node:
+        case ast.If(test=test):
+            return _last_name(test) == "TYPE_CHECKING"
+        case ast.Expr(value=ast.Call(func=func)):
+            return _last_name(func) == "assert_never"
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name in unread
+    return False
+
+
+def _last_name(node: ast.expr) -> str:
+    """Return `cast` of `cast` and of `typing.cast`, and nothing of what is no name."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _cache_sizes(tree: ast.Module) -> Set[str]:
+    """Return the names that this module reads as the size of a cache, and nowhere else."""
+    sizes = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _last_name(node.func) == "lru_cache"]
+    read = [node for size in sizes for child in _ignored(size) for node in ast.walk(child)]
+    return _read_names(read) - _read_names(node for node in ast.walk(tree) if node not in read)
+
+
+def _read_names(nodes: Iterable[ast.AST]) -> Set[str]:
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
 
 
 class _Replace(ast.NodeTransformer):
@@ -232,17 +300,48 @@ def nearest_tests(root: Path, path: str) -> list[str]:
     Those of `FURTHER` come last.
     """
     module = PurePosixPath(path)
-    unit = root / "tests/unit"
-    folder = unit / module.parent
+    folder = root / "tests/unit" / module.parent
     while not any(folder.glob("test_*.py")):
         folder = folder.parent
-    imported = f"from {'.'.join(module.with_suffix('').parts)} import"
-    importers = [test for test in sorted(unit.rglob("test_*.py")) if imported in test.read_text()]
-    own = folder / f"test_{module.stem}.py"
-    near = [*([own] if own.exists() else []), *sorted(importers, key=lambda test: test.parent != folder)]
+    mirrored = sorted(str(test.relative_to(root)) for test in folder.glob("test_*.py"))
+    own = [test for test in mirrored if PurePosixPath(test).stem == f"test_{module.stem}"]
+    direct = sorted(filter(_is_unit_test, _importers(root)[path]), key=lambda test: (test not in mirrored, test))
     further = [test for package, tests in FURTHER.items() if path.startswith(package) for test in root.glob(tests)]
-    tests = (*near, *sorted(folder.glob("test_*.py")), *sorted(further))
-    return list(dict.fromkeys(str(test.relative_to(root)) for test in tests))
+    return list(dict.fromkeys((*own, *direct, *mirrored, *sorted(str(test.relative_to(root)) for test in further))))
+
+
+def indirect_tests(root: Path, path: str) -> list[str]:
+    """Return the unit tests that import one that imports this module, without the nearest."""
+    importers = _importers(root)
+    tests = {test for middle in importers[path] for test in importers[middle] if _is_unit_test(test)}
+    return sorted(tests - set(nearest_tests(root, path)))
+
+
+def _is_unit_test(path: str) -> bool:
+    return path.startswith("tests/unit/") and PurePosixPath(path).name.startswith("test_")
+
+
+@lru_cache(maxsize=4)
+def _importers(root: Path) -> Mapping[str, Set[str]]:
+    """Return for each of our modules the paths of those that import it, or names of it, anywhere in their code."""
+    files = [file.relative_to(root) for top in TREES for file in sorted((root / top).rglob("*.py"))]
+    paths = {".".join(file.with_suffix("").parts): str(file) for file in files}
+    importers: dict[str, set[str]] = defaultdict(set)
+    for path in paths.values():
+        for name in _imported(ast.parse((root / path).read_text())):
+            if name in paths:
+                importers[paths[name]].add(path)
+    return importers
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import():
+                yield from (alias.name for alias in node.names)
+            case ast.ImportFrom(module=str() as package):
+                yield package
+                yield from (f"{package}.{alias.name}" for alias in node.names)
 
 
 class Trial:
@@ -250,6 +349,7 @@ class Trial:
 
     def __init__(self, root: Path, jobs: int) -> None:
         self._root, self._jobs = root, jobs
+        self._seconds: dict[tuple[str, str], float] = defaultdict(float)
 
     def __enter__(self) -> Trial:
         self._folder = Path(tempfile.mkdtemp(prefix="kube-balloons-mutants-"))
@@ -271,28 +371,49 @@ class Trial:
         began_s = time.monotonic()
         try:
             module.write_text(mutated(source, mutant.index))
-            nearest, *others = nearest_tests(tree, mutant.path)
-            runs = (("not whole", [nearest]), ("not whole", others), ("whole", [nearest, *others]))
-            is_dead = not all(_passes(tree, marked, tests) for marked, tests in runs if tests)
+            is_dead = not all(
+                _passes(tree, marked, tests, cpu_s=self._cpu_s(marked, tests))
+                for marked, tests in self._runs(mutant.path)
+                if tests
+            )
         finally:
             module.write_text(source)
             self._trees.put(tree)
         return Outcome(mutant, is_dead, time.monotonic() - began_s)
 
+    def _runs(self, path: str) -> Sequence[tuple[str, Sequence[str]]]:
+        nearest, *others = nearest_tests(self._root, path)
+        quick = ([nearest], others, indirect_tests(self._root, path))
+        return *((QUICK, tests) for tests in quick), (WHOLE, [nearest, *others])
+
+    def _cpu_s(self, marked: str, tests: Sequence[str]) -> int:
+        return START_S + math.ceil(TIMES * sum(self._seconds[marked, test] for test in tests))
+
     def passes(self, paths: Iterable[str]) -> bool:
-        """Whether the tests that judge the mutants of these modules pass without any."""
+        """Whether the tests that judge the mutants of these modules pass without any; remembers what they take."""
+        tests: Mapping[str, dict[str, None]] = {QUICK: {}, WHOLE: {}}
+        for marked, files in itertools.chain.from_iterable(map(self._runs, paths)):
+            tests[marked].update(dict.fromkeys(files))
+        return all(self._is_clean(marked, list(files)) for marked, files in tests.items())
+
+    def _is_clean(self, marked: str, tests: Sequence[str]) -> bool:
+        report = self._folder / "report.xml"
+        options = ("--junitxml", str(report), "-o", "junit_family=xunit1", f"--numprocesses={self._jobs}")
         tree = self._trees.get()
         try:
-            tests = dict.fromkeys(test for path in paths for test in nearest_tests(tree, path))
-            options = [f"--numprocesses={self._jobs}", *tests]
-            return all(_passes(tree, marked, options, 2 * LONGEST_TRIAL_S) for marked in ("not whole", "whole"))
+            passes = _passes(tree, marked, [*options, *tests])
         finally:
             self._trees.put(tree)
+        for case in ElementTree.parse(report).iter("testcase"):
+            self._seconds[marked, case.attrib["file"]] += float(case.attrib["time"])
+            if case.find("failure") is not None or case.find("error") is not None:
+                print(f"fails  {case.attrib['file']}::{case.attrib['name']}", flush=True)
+        return passes
 
 
-def _passes(tree: Path, marked: str, tests: Sequence[str], longest_s: float = LONGEST_TRIAL_S) -> bool:
-    """Whether those of the tests pass that are marked so; none is enough."""
-    options = ("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=mutants", f"--timeout={LONGEST_S}")
+def _passes(tree: Path, marked: str, tests: Sequence[str], cpu_s: int | None = None) -> bool:
+    """Whether those of the tests pass that are marked so, with so much CPU; none is enough."""
+    options = ("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=mutants", "--timeout=0")
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", *options, "-m", f"not promtool and {marked}", *tests],
         cwd=tree,
@@ -303,13 +424,17 @@ def _passes(tree: Path, marked: str, tests: Sequence[str], longest_s: float = LO
     )
     try:
         resource.prlimit(process.pid, resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-        return process.wait(longest_s) in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-    except subprocess.TimeoutExpired:
+        if cpu_s is not None:
+            resource.prlimit(process.pid, resource.RLIMIT_CPU, (cpu_s, cpu_s))
+        for _ in range(LONGEST_S):
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(1.0) in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
         return False
     finally:
-        if process.poll() is None:
+        # Of a run that was ended the commands which it had begun may be left.
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        process.wait()
 
 
 def drawn(root: Path, count: int, seed: int, only: str = "", skip: int = 0) -> list[Mutant]:
