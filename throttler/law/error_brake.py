@@ -98,8 +98,8 @@ class IdleErrors:
     def per_s(self, before_s: float) -> float:
         """What is to be expected, by what was seen before."""
         rates = [per_s for at_s, per_s in self.samples if at_s < before_s]
-        lasting = min(rates[-LASTING:]) if len(rates) >= LASTING else 0.0
-        return max(statistics.fmean(rates), lasting) if rates else 0.0
+        # Of fewer the least is not above the mean.
+        return max(statistics.fmean(rates), min(rates[-LASTING:])) if rates else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,8 +153,6 @@ def observed(
 def _without(reading: Reading, per_s: float) -> Reading:
     """Less the most errors that others may be expected to cause in the window."""
     mean = per_s * reading.span_s
-    if not mean:
-        return reading
     return replace(reading, errors=max(0.0, reading.errors - mean - DEVIATIONS * math.sqrt(mean)))
 
 

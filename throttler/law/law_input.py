@@ -54,7 +54,7 @@ class LawInput:
         high_s = self.health.high_s
         if high_s is not None and self.has_waves:
             since_s = self.now_s - self.cycle_s
-            high_s = max(high_s, *(delay_s for at_s, delay_s in self.memory.delays if at_s >= since_s), 0.0)
+            high_s = max([high_s, *(delay_s for at_s, delay_s in self.memory.delays if at_s >= since_s)])
         return None if high_s is None else high_s / self.memory.baseline.within(self.settings)
 
     @property

@@ -100,22 +100,23 @@ def traced(traces: Iterable[ServerTrace], readings: Iterable[Reading]) -> tuple[
 def _follow(trace: ServerTrace | None, reading: Reading) -> ServerTrace:
     if trace is not None and reading.ended_s <= trace.ended_s:
         return trace
-    is_company = trace is not None and reading.ended_s - trace.ended_s <= LONGEST_GAP_S
+    if trace is None or reading.ended_s - trace.ended_s > LONGEST_GAP_S:
+        trace = ServerTrace(server=reading.server, ended_s=reading.ended_s)
     return ServerTrace(
         server=reading.server,
         ended_s=reading.ended_s,
         delay_s=delay_of(reading),
-        before_s=trace.delay_s if trace is not None and is_company else None,
-        cpu=_newest(trace.cpu if trace is not None and is_company else (), reading.cpu_share),
+        before_s=trace.delay_s,
+        cpu=_newest(trace.cpu, reading.cpu_share),
         wait_s=reading.queue_wait_s or 0.0,
-        full_cpu=_full_cpu(trace if is_company else None, reading),
+        full_cpu=_full_cpu(trace, reading),
     )
 
 
-def _full_cpu(trace: ServerTrace | None, reading: Reading) -> float:
+def _full_cpu(trace: ServerTrace, reading: Reading) -> float:
     """What this window says of it, else what was known."""
-    known = trace.full_cpu if trace is not None else 1.0
-    if trace is None or not trace.cpu or reading.cpu_share is None:
+    known = trace.full_cpu
+    if not trace.cpu or reading.cpu_share is None:
         return known
     wait_s, share = reading.queue_wait_s or 0.0, min(reading.cpu_share, 1.0)
     if wait_s < HARDLY_WAITS_S and share >= NEARLY_FULL * known:

@@ -140,7 +140,8 @@ def far_above(settings: LawSettings) -> float:
 
 def delayed(facts: LawInput, low: float) -> WindowUpdate:
     """Delay above the equilibrium cuts the window while anything joins, as long as that helps."""
-    low_s, known = facts.health.low_s or 0.0, facts.memory.cuts
+    low_s, known = facts.health.low_s, facts.memory.cuts
+    assert low_s is not None, "`low` is made of it"
     is_due = facts.joins.joining > 0 and _is_cut_due(facts)
     if is_due and known is not None and not known.is_useless(low_s, facts.now_s):
         known = None if known.useless_since_s is not None or known.has_moved(low_s) else known
@@ -219,7 +220,7 @@ def slow_start(facts: LawInput) -> WindowUpdate | None:
     low, high = facts.low_index, facts.high_index
     if not facts.memory.is_slow_start or high is None:
         return None
-    if (low or 0.0) >= facts.settings.calm_below or _is_filled(facts):
+    if (low is not None and low >= facts.settings.calm_below) or _is_filled(facts):
         return None
     if not facts.joins.joining and not facts.memory.join_time.now_s:
         return update(judged(facts), facts.window, Phase.SLOW_START, _beginning(facts))
@@ -336,11 +337,12 @@ def _grown(facts: LawInput, high: float) -> WindowUpdate:
 
 def _boost(facts: LawInput) -> float:
     """Quick far below the knee, slow beyond it."""
-    known = facts.memory.knee
-    if facts.window < FAR_BELOW_KNEE * (known.window or 0.0):
+    knee = facts.memory.knee
+    if knee.window is None:
+        return 1.0
+    if facts.window < FAR_BELOW_KNEE * knee.window:
         return window_steps.FAR_BELOW_KNEE_BOOST
-    is_beyond = known.is_proven and facts.window >= (known.window or math.inf)
-    return facts.settings.beyond_knee if is_beyond else 1.0
+    return facts.settings.beyond_knee if knee.is_proven and facts.window >= knee.window else 1.0
 
 
 def known_knee(facts: LawInput) -> LawInput:
