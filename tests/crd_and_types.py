@@ -125,3 +125,56 @@ def patterns(schema: Any, field: str) -> set[str]:
         if path.endswith(field)
     ]
     return {pattern.replace("\\\\", "\\") for matched in found for pattern in matched}
+
+
+class Agreement:
+    """Tests that hold for each CRD of ours and the types that mirror it; a class of tests says which these are."""
+
+    CRD: Mapping[str, Any]
+    TYPES: type[msgspec.Struct]
+    RULED: tuple[str, ...]
+    """Places whose types other objects use too: their bounds are rules, and not in the types."""
+
+    @property
+    def places(self) -> list[Place]:
+        return places(self.CRD, self.TYPES)
+
+    @property
+    def schemas(self) -> list[tuple[str, dict[str, Any]]]:
+        return list(every_schema(schema_of(self.CRD)))
+
+    def test_types_agree(self) -> None:
+        assert {path: type_of_crd(crd) for path, crd, _ in self.places} == {
+            path: types.get("type", "string") for path, _, types in self.places
+        }
+
+    def test_required_fields_agree(self) -> None:
+        assert {path: sorted(crd.get("required", ())) for path, crd, _ in self.places} == {
+            path: sorted(types.get("required", ())) for path, _, types in self.places
+        }
+
+    def test_bounds_agree(self) -> None:
+        own = [place for place in self.places if place[0].startswith("spec") and not place[0].startswith(self.RULED)]
+        assert {path: [crd.get(name) for name in BOUNDS] for path, crd, _ in own} == {
+            path: [types.get(name) for name in BOUNDS] for path, _, types in own
+        }
+
+    def test_defaults_agree(self) -> None:
+        below = [place for place in self.places if place[0].startswith("spec.")]
+        assert {path: default_of_crd(crd) for path, crd, _ in below} == {
+            path: default_of_type(types) for path, _, types in below
+        }
+
+    def test_every_field_is_described_and_bounded(self) -> None:
+        for path, schema in self.schemas:
+            assert schema.get("description") or path == ".metadata", path
+            if schema.get("type") == "string" and path not in (".apiVersion", ".kind"):
+                assert "maxLength" in schema or "enum" in schema, path
+            if schema.get("type") == "array":
+                assert "maxItems" in schema, path
+                assert "x-kubernetes-list-type" in schema, path
+
+    def test_every_validation_says_what_is_accepted(self) -> None:
+        rules = validations(schema_of(self.CRD))
+        assert len(rules) >= 30
+        assert all("; accepted: " in rule["messageExpression"] for rule in rules)

@@ -7,7 +7,7 @@ import pytest
 
 from balloons.cli import status_text
 from tests import crd_and_types
-from tests.crd_and_types import BOUNDS, default_of_crd, default_of_type, every_schema, type_of_crd
+from tests.crd_and_types import Agreement
 from throttler.api import throttle_rules
 from throttler.api.throttle import GROUP, THROTTLE_KIND, THROTTLE_PLURAL, VERSION, JoinThrottle
 from throttler.kube import quantities_and_durations, selectors
@@ -21,40 +21,19 @@ SERVED = crd_and_types.served(CRD)
 SCHEMA: dict[str, Any] = crd_and_types.schema_of(CRD)
 ALL = crd_and_types.places(CRD, JoinThrottle)
 PAGE = (Path(__file__).parents[4] / "docs" / "jointhrottle.md").read_text(encoding="utf-8")
-RULED = "spec.nodes."
-"""Places whose types every selector uses too: their bounds are rules of `selector_rules`."""
 
 
-def test_types_agree() -> None:
-    assert {path: type_of_crd(crd) for path, crd, _ in ALL} == {
-        path: types.get("type", "string") for path, _, types in ALL
-    }
-
-
-def test_required_fields_agree() -> None:
-    assert {path: sorted(crd.get("required", ())) for path, crd, _ in ALL} == {
-        path: sorted(types.get("required", ())) for path, _, types in ALL
-    }
+class TestJoinThrottle(Agreement):
+    CRD = CRD
+    TYPES = JoinThrottle
+    RULED = ("spec.nodes.",)
+    """Every selector uses these types too: their bounds are rules of selectors.py."""
 
 
 def test_enums_agree() -> None:
     found = {path: (set(crd["enum"]), set(types["enum"])) for path, crd, types in ALL if "enum" in types}
     assert list(found) == ["spec.preset"]
     assert all(of_crd == of_types for of_crd, of_types in found.values())
-
-
-def test_bounds_agree() -> None:
-    places = [place for place in ALL if place[0].startswith("spec") and not place[0].startswith(RULED)]
-    assert {path: [crd.get(name) for name in BOUNDS] for path, crd, _ in places} == {
-        path: [types.get(name) for name in BOUNDS] for path, _, types in places
-    }
-
-
-def test_defaults_agree() -> None:
-    places = [place for place in ALL if place[0].startswith("spec.")]
-    assert {path: default_of_crd(crd) for path, crd, _ in places} == {
-        path: default_of_type(types) for path, _, types in places
-    }
 
 
 def test_bounds_of_selectors_are_rules() -> None:
@@ -64,21 +43,6 @@ def test_bounds_of_selectors_are_rules() -> None:
     assert nodes["matchExpressions"]["maxItems"] == selectors.MOST_ENTRIES
     assert requirement["values"]["maxItems"] == selectors.MOST_VALUES
     assert tuple(requirement["operator"]["enum"]) == selectors.OPERATORS
-
-
-def test_every_field_is_described_and_bounded() -> None:
-    for path, schema in every_schema(SCHEMA):
-        assert schema.get("description") or path == ".metadata", path
-        if schema.get("type") == "string" and path not in (".apiVersion", ".kind"):
-            assert "maxLength" in schema or "enum" in schema, path
-        if schema.get("type") == "array":
-            assert "maxItems" in schema, path
-            assert "x-kubernetes-list-type" in schema, path
-
-
-def test_every_validation_says_what_is_accepted() -> None:
-    assert len(crd_and_types.validations(SCHEMA)) >= 30
-    assert all("; accepted: " in rule["messageExpression"] for rule in crd_and_types.validations(SCHEMA))
 
 
 @pytest.mark.parametrize(
