@@ -6,8 +6,8 @@ each resource that was written has passed the version of our write, and until de
 outcome is unknown counts as maybe done: then there is a rest.
 
 A status is written through /status when it changes. Mere figures may change many times a second while nodes join:
-those wait; a new reason or condition goes out at once. A status that the cache does not show yet is not written again,
-nor for a while after one that failed.
+those wait; a new reason or condition goes out at once. A status that the cache does not show yet is not written again
+for two minutes, nor for a while after one that failed.
 """
 
 import asyncio
@@ -250,10 +250,11 @@ def _nobody_counts(what: Told, error: ApiError | None) -> None:
 
 @dataclass(slots=True)
 class _LastStatus:
-    """When mere figures may be written again, as which version the status was last, until when nothing is tried."""
+    """When figures may be written again, as which version the status was written last and when, how long it rests."""
 
     figures_at_s: float = float("-inf")
     version: int = 0
+    written_at_s: float = float("-inf")
     rest_until_s: float = 0.0
 
 
@@ -289,6 +290,8 @@ class StatusWriter:
             return True
         version = stored.resource_version
         is_shown = not version.isdecimal() or int(version) >= last.version
+        # One that is never shown is not waited for: where etcd is restored from a backup, versions go back.
+        is_shown |= now_s - last.written_at_s >= LATE_S
         return is_shown and (is_news or now_s >= last.figures_at_s) and now_s >= last.rest_until_s
 
     async def write(self, stored: Metadata, status: msgspec.Struct) -> bool:
@@ -310,7 +313,7 @@ class StatusWriter:
             last.rest_until_s = self._clock() + self._rest_s(error)
             self._failed("status", key, error)
             return False
-        last.version = number_of(version_in(answer))
+        last.version, last.written_at_s = number_of(version_in(answer)), self._clock()
         self._on_told("status", None)
         return True
 

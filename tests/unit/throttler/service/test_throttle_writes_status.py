@@ -12,6 +12,7 @@ from throttler.joins.joins import Joins
 from throttler.kube.errors import ForbiddenError
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.reasons_and_events import EVENT_PERIOD_S, because
+from throttler.kube.writes import LATE_S
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverDecision, LeverState
 from throttler.service.throttle_status import ThrottleAnnouncer
@@ -96,6 +97,17 @@ async def test_a_status_that_the_cache_does_not_show_yet_is_not_written_again() 
     await scene.tell(5)
     await asyncio.sleep(COUNTS_PERIOD_S)
     assert await scene.tell(6, Phase.BRAKE) == 1
+
+
+async def test_a_status_that_the_cache_never_shows_does_not_stop_all_later_ones() -> None:
+    """etcd was restored from a backup: the versions of now are lower than that of our last write."""
+    scene = Scene()
+    await scene.tell(5)
+    scene.client.throttle = a_throttle()
+    await asyncio.sleep(LATE_S - 1)
+    assert await scene.tell(6, Phase.BRAKE) == 1
+    await asyncio.sleep(1)
+    assert await scene.tell(6, Phase.BRAKE) == 2
 
 
 async def test_after_a_refusal_there_is_a_rest() -> None:
