@@ -1,6 +1,7 @@
 """One removal: install, ramp, remove at a random moment, compare."""
 
 import asyncio
+import contextlib
 import json
 import random
 import time
@@ -89,10 +90,19 @@ def _events(log: Path, read_to: int) -> Iterator[Json]:
 
 
 async def _later(scene: Scene, before: dict[str, Json]) -> list[str]:
+    async def has_left() -> bool:
+        return not await _left(scene)
+
+    # The garbage collector deletes pods after their Deployment, in its own time.
+    with contextlib.suppress(TimeoutError):
+        await scene.until("no pod of ours stays", has_left)
     await asyncio.sleep(QUIET_S)
+    return [*await _wrong(scene, before), *(f"pod {name} is still there" for name in await _left(scene))]
+
+
+async def _left(scene: Scene) -> list[str]:
     pods = await scene.api.items("/api/v1/namespaces/kube-balloons/pods")
-    left = [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
-    return [*await _wrong(scene, before), *(f"pod {name} is still there" for name in left)]
+    return [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
 
 async def _wrong(scene: Scene, before: dict[str, Json]) -> list[str]:

@@ -18,7 +18,7 @@ from lab.controlplane import ApiAccess, ControlPlane
 from lab.controlplane.ports import free_port
 
 LEASES = "/leases/"
-PATIENCE_S = 90.0
+PATIENCE_S = 180.0
 
 
 class LeasePath(ApiPath):
