@@ -10,6 +10,7 @@ from lab.binaries import find_karpenter_crds
 from lab.cloud.machines import PaperMachines, PaperNode
 from lab.cloud.nodegroups import install_capacity_quotas, install_machine_deployments
 from lab.controlplane import ControlPlane
+from lab.demo.service import until_served
 from tests.lab.lever_view import View, view
 from tests.lab.service_scene import MANIFESTS, pool_object, work_object
 from throttler.kube.cluster_autoscaler import MAX_SIZE
@@ -72,7 +73,9 @@ async def _serve_every_kind(plane: ControlPlane) -> None:
     monitors = {"apiVersion": "v1", "kind": "List", "items": _monitor_kinds()}
     await plane.kubectl_async("apply", "-f", "-", input=json.dumps(monitors))
     await plane.kubectl_async("apply", "-k", str(MANIFESTS / "base"))
-    await plane.kubectl_async("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    await plane.kubectl_async("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s")
+    await until_served(plane)
+    await plane.get_async("nodepools.karpenter.sh")
 
 
 async def _bind_roles(plane: ControlPlane, levers: Collection[str]) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http
 import json
 import os
 import time
@@ -37,6 +38,7 @@ from lab.cloud.karpenter.objects import (
 from lab.cloud.karpenter.settings import InstanceType, KarpenterSettings, NodePoolSettings
 from lab.cloud.kubelet_joiner.client import Turns
 from lab.cloud.machine_kinds import machine_kinds
+from lab.cloud.machines.api_client import ApiError
 from lab.controlplane import ControlPlane
 from lab.controlplane.component import Component, ComponentSpec
 from lab.controlplane.ports import free_port
@@ -162,7 +164,18 @@ class Karpenter:
 
     async def _has_established(self, names: list[str]) -> bool:
         crds = [await self._api.get(f"{CRD_PATH}/{name}") or {} for name in names]
-        return all(has_condition(crd, "Established") for crd in crds)
+        # Established, a kind may still be unknown for a moment.
+        return all(has_condition(crd, "Established") for crd in crds) and await self._are_served()
+
+    async def _are_served(self) -> bool:
+        try:
+            folders = (NODE_CLASS_PATH.rpartition("/")[0], NODE_POOLS_PATH, NODE_CLAIMS_PATH)
+            return None not in [await self._api.get(path) for path in folders]
+        except ApiError as error:
+            # The server makes its store for a new kind, and says when to come back.
+            if error.status != http.HTTPStatus.TOO_MANY_REQUESTS:
+                raise
+            return False
 
     async def _wait_until(self, what: str, holds: Callable[[], Awaitable[bool]]) -> None:
         end = time.monotonic() + self.settings.start_deadline_s

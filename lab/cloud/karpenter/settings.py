@@ -149,7 +149,7 @@ class KarpenterSettings:
     starts_burst: int = 1
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     log_level: str = "info"
-    start_deadline_s: float = 90.0
+    start_deadline_s: float = 180.0
 
     def __post_init__(self) -> None:
         known = {kind.name for kind in self.instance_types}
