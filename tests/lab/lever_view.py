@@ -1,7 +1,6 @@
 """What the tests of admission levers ask of a real API server, and write to it as the service would."""
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -58,8 +57,7 @@ class View:
         return await self.plane.get_async(what, name, namespace=namespace, labels=labels)
 
     async def apply(self, *things: dict[str, Any]) -> None:
-        given = {"apiVersion": "v1", "kind": "List", "items": things}
-        await self.plane.kubectl_async("apply", "-f", "-", input=json.dumps(given))
+        await asyncio.to_thread(self.plane.apply, *things)
 
 
 @asynccontextmanager
