@@ -110,6 +110,7 @@ async def held_nodes(plane: ControlPlane, log: Path, policy: str, **spec: Any) -
             await view.wait_running("work", NODES)
             await view.scale("work", 0)
             await PoolView(api).wait(warm=spec.get("size", NODES), because="Steady")
+            await PoolView(api).settle()
             yield Held(plane, karpenter, api, service)
         finally:
             await service.end()

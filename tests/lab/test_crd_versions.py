@@ -156,7 +156,7 @@ def cluster(plane: ControlPlane, tmp_path: Path) -> Iterator[Cluster]:
     one.run(f"kubectl delete crd {crds} --ignore-not-found --wait=false")
     # The API server looks every five seconds whether the objects are gone, and after an error waits longer each time.
     # A finalizer of ours would make this wait for ever.
-    until(one.has_no_crd_of_ours, deadline_s=180.0)
+    until(one.has_no_crd_of_ours, deadline_s=300.0)
 
 
 def today() -> list[Json]:
@@ -301,6 +301,7 @@ def test_crds_of_somebody_else_are_refused_and_can_be_taken(cluster: Cluster, wh
         cluster.apply_crds(today())
     else:
         cluster.install()
+        cluster.until_served(*today())
         cluster.uninstall()
     cluster.apply("BalloonPool", POOL_SPEC, "--server-side")
     before = identity(cluster.read("balloonpool"))
@@ -332,6 +333,7 @@ def test_from_helm_to_overlays_fields_are_taken_once(cluster: Cluster) -> None:
 
 def test_keep_holds_from_the_next_upgrade_on(cluster: Cluster) -> None:
     cluster.install()
+    cluster.until_served(*today())
     cluster.apply("BalloonPool", POOL_SPEC, "--server-side")
     upgrade = blocks(PAGE, "Upgrade")[0].strip()
     cluster.run(f"{upgrade} --set crds.enabled=false")
@@ -355,5 +357,5 @@ def _has_no_crd(cluster: Cluster) -> None:
 def test_an_overlay_is_deleted_with_the_crds_and_their_objects(cluster: Cluster) -> None:
     cluster.run("kubectl apply --server-side -k manifests/overlays/default")
     until(lambda: cluster.apply("BalloonPool", POOL_SPEC, "--server-side"))
-    cluster.run("kubectl delete --ignore-not-found -k manifests/overlays/default --timeout=60s")
+    cluster.run("kubectl delete --ignore-not-found -k manifests/overlays/default --timeout=300s")
     _has_no_crd(cluster)

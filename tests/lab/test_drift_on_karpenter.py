@@ -79,6 +79,7 @@ async def held_nodes(plane: ControlPlane, *, budget: str = "100%", **spec: Any) 
         await drift.view.wait_running("work", 3)
         await drift.view.scale("work", 0)
         await drift.held.wait(warm=3)
+        await drift.held.settle()
         yield drift
 
 

@@ -20,7 +20,7 @@ of 8); a joiner that forgot one report of each pod would be off by a third."""
 BUSY_SLACK = {("get", "nodes"): 1.0}
 """A kubelet that is short of a core reads its own Node once more when its status has changed meanwhile."""
 NODES, ROUNDS, DAEMONS = 6, 4, 8
-PATIENCE_S = 120.0
+PATIENCE_S = 180.0
 
 
 def daemon_sets(namespace: str, count: int, label: str) -> str:

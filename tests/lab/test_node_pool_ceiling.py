@@ -77,8 +77,8 @@ async def test_replacement_starts_under_a_tight_ceiling(plane: ControlPlane, vie
             await until("the ceiling is tight", lambda: _has_cpu(view, "24"))
             old = set(await view.claims())
             await view.api.merge(POOL_PATH, {"spec": {"template": {"metadata": {"labels": {"revision": "2"}}}}})
-            await until("a replacement is ordered", lambda: _has_new(view, old), deadline_s=60)
-            await until("all are replaced", lambda: _has_none_of(view, old), deadline_s=180)
+            await until("a replacement is ordered", lambda: _has_new(view, old))
+            await until("all are replaced", lambda: _has_none_of(view, old))
 
 
 async def test_a_burst_is_paced_comes_from_the_heavy_pool_and_leaves_both_as_before(
@@ -99,9 +99,12 @@ async def test_a_burst_is_paced_comes_from_the_heavy_pool_and_leaves_both_as_bef
         assert driver.record.writes == [], "nothing waits"
         await view.deploy(deployment("work", MANY, WHOLE_NODE))
         await view.wait_running("work", MANY, deadline_s=400)
-        await until("both pools are as before", lambda: _are_as(view, before), deadline_s=90)
+        await until("both pools are as before", lambda: _are_as(view, before))
         print_looks(driver)
-        assert await _by_pool(view) == {"spot": MANY}
+        # Karpenter may order a machine twice: pods of its last round were not bound when it looked again.
+        (pool_name, spot), *others = (await _by_pool(view)).items()
+        assert (pool_name, others) == ("spot", [])
+        assert MANY <= spot <= MANY + WINDOW
         assert driver.record.most_in_flight <= WINDOW + WINDOW, "the window and at most one batch"
         states = {decision.state for decision in driver.record.decisions}
         assert LeverState.CONFIRMED in states
@@ -113,10 +116,11 @@ async def test_a_burst_is_paced_comes_from_the_heavy_pool_and_leaves_both_as_bef
         usual = {LeverState.HANDED_BACK, LeverState.PENDING, LeverState.CONFIRMED}
         assert states <= usual | {LeverState.UNCONFIRMED}
         await karpenter.offer([dear])
-        await view.scale("work", MANY + WINDOW)
-        await view.wait_running("work", MANY + WINDOW, deadline_s=200)
-        assert await _by_pool(view) == {"spot": MANY, "on-demand": WINDOW}
-        await until("both pools are as before once more", lambda: _are_as(view, before), deadline_s=90)
+        await view.scale("work", spot + WINDOW)
+        await view.wait_running("work", spot + WINDOW, deadline_s=200)
+        more = await _by_pool(view)
+        assert (more["spot"], more["on-demand"] >= WINDOW, len(more)) == (spot, True, 2)
+        await until("both pools are as before once more", lambda: _are_as(view, before))
 
 
 async def test_user_who_writes_the_limit_again_and_again_wins(plane: ControlPlane, view: ClusterView) -> None:
@@ -124,7 +128,7 @@ async def test_user_who_writes_the_limit_again_and_again_wins(plane: ControlPlan
         # More than fit into the 400 cores below, or nothing would wait and the limit would be given back.
         await view.deploy(deployment("work", 60, WHOLE_NODE))
         async with in_background(driver.run_node_pools()):
-            await until("we hold the limit", lambda: _has_other_cpu(view, "1000"))
+            await until("we hold the limit", lambda: _holds(view, driver))
             before, began_s = len(driver.record.writes), driver.now_s
             for _ in range(8):
                 await view.api.merge(POOL_PATH, {"spec": {"limits": {"cpu": "400"}}})
@@ -156,8 +160,9 @@ async def _has_cpu(view: ClusterView, cpu: str) -> bool:
     return await _cpu(view) == cpu
 
 
-async def _has_other_cpu(view: ClusterView, cpu: str) -> bool:
-    return await _cpu(view) != cpu
+async def _holds(view: ClusterView, driver: CeilingDriver) -> bool:
+    """And its record has the write, which it notes once the server has answered."""
+    return await _cpu(view) != USERS_LIMITS["cpu"] and bool(driver.record.writes)
 
 
 async def _has_no_mark(view: ClusterView) -> bool:

@@ -120,7 +120,7 @@ class Cluster:
         pools = Counter(node["metadata"]["labels"][POOL_LABEL] for node in new.values())
         on_there = sum(host in before for host in hosts)
         kind = f"{document['kind'].lower()}/{app}"
-        await self.plane.kubectl_async("delete", kind, "--cascade=foreground", "--timeout=60s")
+        await self.plane.kubectl_async("delete", kind, "--cascade=foreground", "--timeout=180s")
         await until("its nodes are warm", self._is_settled)
         return Fate(on_there, count - on_there, dict(pools))
 

@@ -12,13 +12,12 @@ from lab.cloud.karpenter import KarpenterSettings, NodePoolSettings, paper_type,
 from lab.controlplane import ControlPlane
 from lab.demo.service import run_service
 from tests.lab.cluster_view import ClusterView, deployment, throughout, until
-from tests.lab.pool_view import BALLOONS, POOL_PATH, PoolView, pool_object
+from tests.lab.pool_view import BALLOONS, DEPLOYMENTS, POOL_PATH, PoolView, pool_object
 
 pytestmark = pytest.mark.lab
 
 CONSOLIDATE_AFTER_S = 5
 WHOLE_NODE = "7"
-DEPLOYMENTS = "/apis/apps/v1/namespaces/kube-balloons/deployments"
 
 
 def settings() -> KarpenterSettings:
@@ -70,12 +69,17 @@ async def test_balloons_that_gave_way_buy_nothing_even_while_we_are_frozen(insta
         await view.wait_running("work", 3)
         await view.scale("work", 0)
         await held.wait(warm=3)
+        await held.settle()
         claims = set(await view.claims())
         service.send_signal(signal.SIGSTOP)
         try:
             await view.deploy(deployment("gang", 3, WHOLE_NODE))
             await view.wait_running("gang", 3)
-            assert await held.unbound() == 3, "preempted balloons are asked for again"
+
+            async def are_asked_for_again() -> bool:
+                return await held.unbound() == 3
+
+            await until("preempted balloons are asked for again", are_asked_for_again)
 
             async def has_bought_nothing() -> bool:
                 return set(await view.claims()) == claims

@@ -4,7 +4,6 @@ import asyncio
 from dataclasses import replace
 
 import aiohttp
-import pytest
 from aiohttp import web
 
 from lab.controlplane import ControlPlane
@@ -16,7 +15,9 @@ from throttler.scraping.signal_watch import SignalWatch
 from throttler.signals.reading import STALE_AFTER_S
 from throttler.signals.servers import ServerState, State, server_states
 
-PATIENCE_S = 120.0
+PATIENCE_S = 180.0
+LATE_S = 15.0
+"""A loaded machine looks by so much later."""
 
 
 class ReplayingProxy:
@@ -53,7 +54,7 @@ async def judge(connection: Connection, proxy: ReplayingProxy, url: str) -> None
         stale = await state_is(watch, State.STALE)
         now_s = asyncio.get_running_loop().time()
         assert any("its metrics have not moved for" in problem for problem in watch.signals(now_s).problems)
-        assert stale.age_s == pytest.approx(STALE_AFTER_S, abs=3)
+        assert STALE_AFTER_S - 3 < stale.age_s < STALE_AFTER_S + LATE_S
         proxy.is_frozen = False
         await state_is(watch, State.FRESH)
     finally:

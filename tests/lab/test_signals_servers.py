@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
@@ -14,14 +14,14 @@ from throttler.kube.connection import ConnectionOptions, load_connection
 from throttler.kube.transport import EndingConnector
 from throttler.scraping.settings_and_allowed_hosts import SourceSettings
 from throttler.scraping.signal_watch import SignalWatch
-from throttler.signals.reading import Reading, Signals
+from throttler.signals.reading import STALE_AFTER_S, Reading, Signals
 from throttler.signals.servers import State, server_states
 
 pytestmark = pytest.mark.lab
 
 SERVERS, SMALL = 5, 3
 FLOODERS = 40
-PATIENCE_S = 120.0
+PATIENCE_S = 180.0
 
 
 @pytest.fixture(scope="module")
@@ -114,18 +114,22 @@ def slowness_s(reading: Reading) -> float:
 async def test_the_server_with_few_seats_is_the_worst_under_load(plane: ControlPlane) -> None:
     names = {name_of(url) for url in plane.server_urls}
     small = name_of(plane.server_urls[SMALL])
+    idle = names - {small}
     async with watching(plane, plane.server_urls, interval_s=2.0) as watched:
         await until(lambda: watched.are_all_fresh(names))
         async with flood(plane, SMALL):
-            began_s = now_s()
-            await until(lambda: watched.readings[small].ended_s - watched.readings[small].span_s > began_s)
-            readings = [reading for name, reading in watched.readings.items() if name in names]
-    worst = max(readings, key=slowness_s)
-    others = [reading for reading in readings if reading.server != small]
-    assert worst.server == small
-    assert slowness_s(worst) > 3 * max(slowness_s(reading) for reading in others)
-    assert worst.requests > 10 * max(reading.requests for reading in others)
-    assert (worst.queue_wait_s or 0.0) > 0.002
+            # Other work on the machine may hold up an idle server for as long as one reading.
+            await until(lambda: is_by_far_the_worst(small, idle, watched.readings))
+
+
+def is_by_far_the_worst(name: str, others: set[str], readings: Mapping[str, Reading]) -> bool:
+    """Whether one server answers far more than the others, far more slowly, and its requests wait in its queues."""
+    if not {name, *others} <= readings.keys():
+        return False
+    flooded, idle = readings[name], [readings[other] for other in others]
+    is_busiest = flooded.requests > 10 * max(reading.requests for reading in idle)
+    is_slowest = slowness_s(flooded) > 3 * max(slowness_s(reading) for reading in idle)
+    return is_busiest and is_slowest and (flooded.queue_wait_s or 0.0) > 0.002
 
 
 async def test_a_frozen_server_is_silent_while_the_others_stay_fresh(plane: ControlPlane) -> None:
@@ -138,10 +142,10 @@ async def test_a_frozen_server_is_silent_while_the_others_stay_fresh(plane: Cont
         try:
             await until(lambda: watched.state(frozen) is State.SILENT)
             took_s = now_s() - paused_s
-            assert watched.are_all_fresh(names - {frozen})
+            await until(lambda: watched.state(frozen) is State.SILENT and watched.are_all_fresh(names - {frozen}))
         finally:
             plane.resume("kube-apiserver-1")
-        assert took_s < 12  # one interval and the 4 s after which an answer is late, with some room
+        assert took_s < STALE_AFTER_S, "after one interval and the 4 s in which an answer is due, not once it is stale"
         await until(lambda: watched.are_all_fresh(names))
 
 
@@ -156,8 +160,7 @@ async def test_a_restarted_server_is_the_same_server_with_new_windows(plane: Con
         await until(lambda: watched.state(restarted) is State.FRESH)
         reading = watched.readings[restarted]
         assert set(watched.readings) <= {*map(name_of, plane.server_urls), "own requests"}
-    assert reading.ended_s > began_s
-    assert reading.span_s < 10
+    assert reading.ended_s - reading.span_s > began_s
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -210,5 +213,9 @@ async def test_servers_behind_one_address_are_told_apart(plane: ControlPlane) ->
     for number in (0, 1):
         await plane.restart(f"kube-apiserver-{number}")
     async with balancer(plane.server_urls[:3]) as url, watching(plane, (url,), interval_s=0.5) as watched:
-        await until(lambda: sum(name.startswith(f"{name_of(url)}@") for name in watched.readings) == 3)
-        assert not watched.signals.silent
+        await until(
+            lambda: (
+                sum(name.startswith(f"{name_of(url)}@") for name in watched.readings) == 3
+                and not watched.signals.silent
+            )
+        )
