@@ -135,7 +135,8 @@ async def test_balloons_that_may_not_be_disrupted_keep_drifted_nodes_even_while_
             async def is_unmoved() -> bool:
                 return set(await drift.claims()) == before and await drift.balloons() == balloons
 
-            await throughout("nothing is bought and nothing is replaced", is_unmoved, 30)
+            # Karpenter looks for what to disrupt every ten seconds.
+            await throughout("nothing is bought and nothing is replaced", is_unmoved, 20)
         finally:
             drift.service.send_signal(signal.SIGCONT)
         deleted = min(before)

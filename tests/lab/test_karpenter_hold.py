@@ -63,7 +63,8 @@ async def test_pending_balloons_cause_no_node_claim_beside_real_work(plane: Cont
         async def has_no_claims() -> bool:
             return not await view.claims()
 
-        await throughout("there is no NodeClaim", has_no_claims, 10 * CONSOLIDATE_AFTER_S)
+        # Karpenter answers pods that wait within ten seconds.
+        await throughout("there is no NodeClaim", has_no_claims, 5 * CONSOLIDATE_AFTER_S)
         await view.deploy(deployment("work", 2, WHOLE_NODE))
         await view.wait_running("work", 2)
         assert len(await view.claims()) == 2, "two for the work and none for the balloons"
