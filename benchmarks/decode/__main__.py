@@ -25,7 +25,7 @@ FAKED = (
 
 def measure(is_quick: bool) -> Report:
     """Rounds of both sides by turns over the same bytes, then the memory of each in a process of its own."""
-    count, rounds = (60, 2) if is_quick else (NODES, ROUNDS)
+    count, rounds = (20, 1) if is_quick else (NODES, ROUNDS)
     pages = node_pages(count)
     check_same(ours(pages), official(pages))
     seconds = _rounds(pages, rounds)

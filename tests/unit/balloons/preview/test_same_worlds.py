@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from balloons.preview.from_cluster import plan_inputs
 from balloons.preview.inputs import PlanInputs, Stated, assumed_inputs, with_stated
 from balloons.preview.plan_json import plan_json
 from balloons.preview.possible_worlds import LIMIT_S, WORLDS, median_world
-from balloons.preview.scale_up_plan import Asked, PlanError, make_plan
+from balloons.preview.scale_up_plan import Asked, PlanError, ScaleUpPlan, make_plan
 from balloons.preview.scale_up_run import flow
 from balloons.preview.simulate import Sweep, simulate
 from balloons.reading.read_cluster import read_archive
@@ -48,10 +49,14 @@ def test_both_courses_of_a_plan_are_of_one_world(nodes: int) -> None:
     assert early[0] == pytest.approx(early[1], abs=0.02)
 
 
+@cache
+def plan_of_the_example(nodes: int) -> ScaleUpPlan:
+    return make_plan(plan_inputs(read_archive(str(EXAMPLE))), Asked(add=nodes, pool="gpu"), AT)
+
+
 @pytest.mark.parametrize("nodes", [436, 836, 1436])
 def test_the_courses_that_are_shown_are_like_the_figures_beside_them(nodes: int) -> None:
-    example = plan_inputs(read_archive(str(EXAMPLE)))
-    for side in make_plan(example, Asked(add=nodes, pool="gpu"), AT).sides:
+    for side in plan_of_the_example(nodes).sides:
         last = next(moment.at_s for moment in side.moments if moment.ready == nodes)
         assert last == pytest.approx(side.eta_s, rel=0.05)
         assert max(moment.slower_by for moment in side.moments) == pytest.approx(side.slower_by, rel=0.5)
@@ -60,8 +65,7 @@ def test_the_courses_that_are_shown_are_like_the_figures_beside_them(nodes: int)
 
 @pytest.mark.parametrize("nodes", [436, 836])
 def test_all_that_a_report_draws_is_of_one_possible_world(nodes: int) -> None:
-    example = plan_inputs(read_archive(str(EXAMPLE)))
-    plan = make_plan(example, Asked(add=nodes, pool="gpu"), AT)
+    plan = plan_of_the_example(nodes)
     body = plan_json(plan)
     own = next(side for side in body["pacing"]["sides"] if side["policy"] == plan.policy)
     stages = {each["atSeconds"]: (each["ready"], each["utilisation"]) for each in body["timeline"]}
@@ -126,7 +130,8 @@ def test_what_is_late_and_what_never_ends_are_told_apart() -> None:
     assert (stuck.sides[0].eta_s, stuck.sides[0].is_stuck) == (None, True)
     assert any("never ends" in each for each in stuck.broken)
     slow = given_that(controller_qps=0.1)
-    world = median_world(slow, slow.pools[0], 3000)
+    # The pods of so many nodes at one in 10 s need hours, and half an hour is given.
+    world = median_world(slow, slow.pools[0], 300)
     world = replace(world, scenario=replace(world.scenario, limit_s=1800.0))
     late = flow(world, policy_maker(NONE, None)(world.scenario))
     assert (late.done_s, late.is_stuck) == (None, False)

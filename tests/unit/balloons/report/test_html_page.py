@@ -135,7 +135,7 @@ def test_hostile_names_are_shown_as_what_they_are() -> None:
 
 
 def test_page_stays_small_whatever_is_in_the_plan() -> None:
-    long = "x" * 100_000
+    long = "x" * 20_000
     given = body(
         waves=[wave(float(n), n + 1.0, 1, n, limit=long, because=f"{n}{long}", object=long) for n in range(200)],
         timeline=[moment(float(n), max(0, n - 12), 10_000) for n in range(10_000)],

@@ -144,11 +144,12 @@ async def test_thousands_of_notes_are_in_nobodys_way() -> None:
     """What it was before: 25 min in front of everybody."""
     scene = Scene()
     began = now()
+    many = notes(7500)
     for second in range(60):
-        scene.start(notes(7500))
-        scene.start(notes(7500), POOLS[1])
+        scene.start(many)
+        scene.start(many, POOLS[1])
         if second == 30:
-            scene.start([*notes(7500), *releases(10)], POOLS[2])
+            scene.start([*many, *releases(10)], POOLS[2])
         await asyncio.sleep(1)
     noted = len(scene.sent_since(began, "patch"))
     assert 200 <= noted <= 310, "five a second"

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from lab.simulator import by_cohort
 from lab.simulator.by_cohort import simulate
 from throttler.joins.joins import Joins
 from throttler.signals.reading import Signals
@@ -68,10 +69,12 @@ def test_a_herd_is_refused_and_finishes_all_the_same() -> None:
     assert len(found.usable_s) == 400
 
 
-def test_large_scenarios_lose_nobody_in_their_cohorts() -> None:
-    many = replace(CALM, demands=(ScaleUp(at_s=0.0, nodes=20_003),), capacity=400, seats_per_capacity=4)
-    found = simulate(many, FixedWindow(20_000), 1)
-    assert len(found.usable_s) == 20_003
+def test_large_scenarios_lose_nobody_in_their_cohorts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cohorts of three joins, and one of two."""
+    monkeypatch.setattr(by_cohort, "COHORTS", 500)
+    many = replace(CALM, demands=(ScaleUp(at_s=0.0, nodes=1_403),), capacity=28, seats_per_capacity=4)
+    found = simulate(many, FixedWindow(1_400), 1)
+    assert len(found.usable_s) == 1_403
 
 
 def test_frozen_metrics_bring_no_new_windows() -> None:
