@@ -153,6 +153,9 @@ def observed(
 def _without(reading: Reading, per_s: float) -> Reading:
     """Less the most errors that others may be expected to cause in the window."""
     mean = per_s * reading.span_s
+    if not mean:
+        # As a rule. Simulations look thousands of times, and a copy costs as much as all else here.
+        return reading
     return replace(reading, errors=max(0.0, reading.errors - mean - DEVIATIONS * math.sqrt(mean)))
 
 

@@ -63,7 +63,8 @@ def govern(
     update = steered(facts)
     # Clamped once, at the exit.
     window = min(max(update.memory.window or settings.window_initial, settings.window_min), settings.window_max)
-    update = replace(update, memory=replace(update.memory, window=window))
+    if window != update.memory.window:
+        update = replace(update, memory=replace(update.memory, window=window))
     filling = filled(facts, update)
     worst, overdue = max((*health.fresh, *health.own), key=error_share, default=None), filling.overdue
     verdict = Verdict(
