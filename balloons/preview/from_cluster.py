@@ -18,7 +18,7 @@ from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.object_fields import text
 from balloons.cluster.seen_cluster import Autoscaler, Component, Detected, SeenCluster, detect
 from balloons.preview import calibrate
-from balloons.preview.calibrate import DAY_S, Birth, births_of, dated, join, reaction, ready_share
+from balloons.preview.calibrate import DAY_S, Birth, births_of, dated, join, pool_in, reaction, ready_share
 from balloons.preview.inputs import (
     BACKGROUND,
     BOOT_JITTER,
@@ -42,7 +42,7 @@ from throttler.api.throttle import JoinThrottle
 from throttler.kube.cluster_autoscaler import KEY, NODES, CapacityQuota
 from throttler.kube.daemon_set import DaemonSet, wants_daemon
 from throttler.kube.karpenter import NodeClaim, NodePool
-from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, POOL_LABELS, Node
+from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import Pod
 from throttler.kube.quantities_and_durations import (
     DurationError,
@@ -91,7 +91,7 @@ class PoolsWorld:
 
 def group_of(node: Node) -> str:
     """The name of a node's group; empty where no label tells one."""
-    return next((node.labels[label] for label in POOL_LABELS if node.labels.get(label)), "")
+    return pool_in(node.labels)
 
 
 def pools_of(world: PoolsWorld, named: Iterable[str] = ()) -> tuple[PoolFacts, ...]:

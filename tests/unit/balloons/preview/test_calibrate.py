@@ -368,6 +368,20 @@ def test_comparison_begins_with_the_pods_that_nodes_were_made_for() -> None:
     assert (found.since_s, found.steps[-1].real_s) == (7, 75)
 
 
+@pytest.mark.parametrize(
+    "label", ["eks.amazonaws.com/nodegroup", "cloud.google.com/gke-nodepool", "node.kubernetes.io/instance-type"]
+)
+def test_nodes_of_a_group_that_karpenter_does_not_make_are_counted(label: str) -> None:
+    """A plan names such a pool by the cloud's label; without any claim the nodes' pods tell when it began."""
+    made = [node(f"n{i}", 100 + i, 110 + i) for i in range(6)]
+    other = node("other", 100, 110)
+    for new in made:
+        new["metadata"]["labels"] = {label: "gpu"}
+    other["metadata"]["labels"] = {label: "web"}
+    comparison = compared(saved_plan(saved()), of([*made, other], [pod(f"n{i}", 5, 120, "Job") for i in range(6)], ()))
+    assert (comparison.came, comparison.ready, comparison.since_s) == (6, 6, 5)
+
+
 def test_nodes_that_were_there_before_are_not_counted() -> None:
     found = compared(saved_plan(saved(createdAt=at(103))), births())
     assert found.came == 3
