@@ -181,10 +181,20 @@ def decide(
         memory.looked,
     )
     purse = Purse(lanes_of(allowance))
-    decisions, pool_memory = _decide_all(pools, Case(snapshot, settings, now, reserved), memory, purse)
+    case = Case(snapshot, settings, now, reserved, _annotated(snapshot))
+    decisions, pool_memory = _decide_all(pools, case, memory, purse)
     sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now)
     decided = Decision((*invalid, *refused, *failed, *decisions), sweeps)
     return decided, Memory(reserved.since_s, pool_memory, gone, reserved.looked, unready)
+
+
+def _annotated(snapshot: Snapshot) -> Mapping[str, Sequence[Node]]:
+    """Nodes that carry our annotations, by the pool that these name."""
+    annotated: dict[str, list[Node]] = {}
+    for node in snapshot.nodes.values():
+        if node.annotations and (owner := node.annotations.get(HELD_BY_ANNOTATION)) is not None:
+            annotated.setdefault(owner, []).append(node)
+    return annotated
 
 
 def _unseen(

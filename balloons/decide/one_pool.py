@@ -1,6 +1,6 @@
 """One pool's decision: aim, choose, and say what must change, by whichever strategy holds its nodes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from balloons.api.pool import PoolStatus, Strategy
@@ -37,6 +37,8 @@ class Case:
     settings: DecideSettings
     now: Now
     reserved: Reservations
+    annotated: Mapping[str, Sequence[Node]]
+    """Nodes that carry our annotations, by the pool that these name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
         case Strategy.CAPACITY_BUFFER:
             actions, too_small = buffer(view, case.snapshot, settings, holding, aim)
         case Strategy.ANNOTATE:
-            actions = annotate(view, aim, allowed)
+            actions = annotate(view, case.annotated.get(str(view.pool.key), ()), aim, allowed)
     if aim.wait and not view.shapes.by_name:
         aim = _without_growth(aim, because(Reason.NO_SHAPE))
     elif aim.wait and aim.shape in too_small:

@@ -390,13 +390,18 @@ def _buffer_manifest(stored: StoredObject) -> Mapping[str, Any]:
     return {"metadata": {"labels": stored.metadata.labels}, "spec": stored.spec}
 
 
-def annotate(view: PoolView, aim: Target, limit: int) -> tuple[AnnotateNode, ...]:
-    """Nodes to annotate and nodes to let go, at most `limit` of the latter."""
+def annotate(view: PoolView, annotated: Sequence[Node], aim: Target, limit: int) -> tuple[AnnotateNode, ...]:
+    """Nodes to annotate and nodes to let go, at most `limit` of the latter.
+
+    `annotated` are all nodes that carry our annotations for this pool: some may be nodes of the pool no longer.
+    """
     owner = str(view.pool.key)
     chosen = _choose(view, aim.hold)
     kept = {node.name for node in chosen}
     ours = held_by_us(view)
-    surplus = sorted((node for node in ours if node.name not in kept), key=lambda node: node.name)
+    own = {node.name for node, _ in view.claim.nodes} if annotated else set()
+    left = [node for node in annotated if node.name not in own]
+    surplus = sorted((node for node in (*ours, *left) if node.name not in kept), key=lambda node: node.name)
     held = because(Reason.WARMING, warm=len(ours), target=aim.warm, pending=len(kept) - len(ours))
     new = [_keep(node, owner, held) for node in chosen if not _is_done(node, owner)]
     return (*new, *(let_go(node, because(Reason.SHRINKING, surplus=len(surplus))) for node in surplus[:limit]))

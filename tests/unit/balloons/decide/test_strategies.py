@@ -28,6 +28,9 @@ OWN = ObjectKey("team-a", "gpu-16cpu-64gi")
 BUFFERS: dict[str, Any] = {"buffer_version": "autoscaling.x-k8s.io/v1beta1"}
 
 
+OLDER = a_pool("older", created_s=1.0)
+
+
 def actions(decided: Decision) -> list[Action]:
     return [*(action for decision in decided.pools for action in decision.actions), *decided.sweeps]
 
@@ -70,6 +73,30 @@ def test_a_busy_node_is_let_go() -> None:
     world.add(work("w", "n000"))
     step(world, memory)
     assert annotated(world) == {"n001"}
+
+
+def test_a_node_that_leaves_the_pool_is_let_go() -> None:
+    """By another label, or by another selector: nobody else would ever take the annotations off."""
+    world = annotating(4)
+    _, memory = step(world, Memory())
+    relabelled = {**world.nodes["n000"].labels, "pool": "web"}
+    world.change_node("n000", labels=relabelled)
+    _, memory = step(world, memory, 1)
+    assert annotated(world) == {"n001", "n002", "n003"}
+    world.change_pool(nodes=PoolNodes(LabelSelector({"pool": "web"})))
+    _, memory = step(world, memory, 2)
+    assert annotated(world) == {"n000"}
+    assert not actions(decide(world.snapshot(), memory, SETTINGS, NOW)[0])
+
+
+def test_an_older_pool_takes_a_node_over_from_one_that_annotates() -> None:
+    world = annotating(2, created_s=9.0)
+    _, memory = step(world, Memory())
+    world.pools[OLDER.key] = OLDER
+    for seconds in (1, 12, 24):
+        _, memory = step(world, memory, seconds)
+    assert annotated(world) == set()
+    assert {balloon.node for balloon in world.balloons()} == {"n000", "n001"}
 
 
 def test_our_annotations_are_mended() -> None:
