@@ -2,7 +2,6 @@
 
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -60,7 +59,8 @@ def _key(path: str | None) -> bytes:
 
 
 def _write(path: str, cluster: Any) -> None:
-    """To stdout, or beside the file and then in its place: a dump is there whole or not at all."""
+    """To stdout, or to the file: a dump is there whole or not at all."""
+    from balloons.cli.plan_files import written
     from balloons.reading.read_cluster import write_archive
     from throttler.kube.quantities_and_durations import count
 
@@ -69,15 +69,7 @@ def _write(path: str, cluster: Any) -> None:
             raise click.UsageError("a dump is no text: send it to a file, `balloons dump - > FILE`")
         write_archive(cluster, sys.stdout.buffer)
         return
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            write_archive(cluster, file)
-        draft.replace(target)
-    except OSError as error:
-        raise CommandError(f"{path} cannot be written: {reason(error)}", ExitCode.BAD_INPUT) from error
-    finally:
-        draft.unlink(missing_ok=True)
+    with written(path, 0o600) as file:
+        write_archive(cluster, file)
     objects = count(sum(len(listed.objects) for listed in cluster.lists.values()), "object")
-    click.echo(f"{path}: {objects}, {target.stat().st_size:,} bytes", err=True)
+    click.echo(f"{path}: {objects}, {os.stat(path).st_size:,} bytes", err=True)

@@ -1,13 +1,13 @@
-"""Files that `plan`, `simulate`, `report` and `top` take: bounded, and refused in one sentence."""
+"""Files that commands take, bounded and refused in one sentence; and files that they write, whole or not at all."""
 
 import contextlib
 import json
 import os
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import yaml
 
@@ -53,19 +53,35 @@ def prices(path: str | None, price: float | None) -> Mapping[str, float]:
 
 
 def write(path: str, content: str | bytes) -> None:
-    """The whole file or none of it; raises CommandError.
+    """The whole file or none of it; raises CommandError."""
+    with written(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
 
-    The draft beside it has a name that nobody can lay a link under beforehand.
+
+@contextlib.contextmanager
+def written(path: str, mode: int = 0o666) -> Iterator[IO[bytes]]:
+    """A file that takes the place of `path` once it is whole, with the rights `mode`; raises CommandError.
+
+    A device or a pipe is written to as it is: a file in the place of /dev/null would be everybody's trouble. The draft
+    has a name that nobody can lay a link under beforehand.
     """
     target = Path(path)
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.draft")
+    draft: Path | None = None
     try:
-        with open(draft, "xb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+        if target.exists() and not target.is_file():
+            with open(target, "wb") as file:
+                yield file
+            return
+        draft = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.draft")
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            yield file
         draft.replace(target)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise CommandError(f"{path} cannot be written: {reason(error)}", ExitCode.BAD_INPUT) from error
+    finally:
+        if draft is not None:
+            with contextlib.suppress(OSError):
+                draft.unlink()
 
 
 def _text(path: str) -> str:

@@ -1,5 +1,6 @@
 """Files that commands write: whole or not at all, and nobody else's."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -22,3 +23,35 @@ def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     file = str(tmp_path / "no" / "page.html")
     with pytest.raises(CommandError, match=r"page\.html cannot be written: no such file or directory$"):
         write(file, "")
+
+
+@pytest.mark.parametrize("name", ["file/page.html", "a" * 300])
+def test_a_name_under_which_nothing_can_be_is_told(tmp_path: Path, name: str) -> None:
+    """Neither the file nor its draft: the draft's end must not hide why."""
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(CommandError, match=r"cannot be written: (not a directory|file name too long)$"):
+        write(str(tmp_path / name), "")
+
+
+def test_a_name_that_is_nearly_too_long_is_no_trouble(tmp_path: Path) -> None:
+    write(str(tmp_path / ("a" * 250)), "whole")
+    assert [each.read_text() for each in tmp_path.iterdir()] == ["whole"]
+
+
+@pytest.mark.parametrize("name", [".", "..", "/"])
+def test_a_folder_is_no_file_to_write(name: str) -> None:
+    with pytest.raises(CommandError, match="cannot be written: is a directory$"):
+        write(name, "")
+
+
+def test_a_pipe_or_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    """As root a plan for /dev/null took the place of /dev/null."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write(str(pipe), "whole")
+        assert (os.read(reading, 100), pipe.is_fifo()) == (b"whole", True)
+    finally:
+        os.close(reading)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["pipe"]
