@@ -61,15 +61,18 @@ def _key(path: str | None) -> bytes:
 def _write(path: str, cluster: Any) -> None:
     """To stdout, or to the file: a dump is there whole or not at all."""
     from balloons.cli.plan_files import written
-    from balloons.reading.read_cluster import write_archive
+    from balloons.reading.read_cluster import ArchiveError, write_archive
     from throttler.kube.quantities_and_durations import count
 
-    if path == "-":
-        if sys.stdout.isatty():
-            raise click.UsageError("a dump is no text: send it to a file, `balloons dump - > FILE`")
-        write_archive(cluster, sys.stdout.buffer)
-        return
-    with written(path, 0o600) as file:
-        write_archive(cluster, file)
+    if path == "-" and sys.stdout.isatty():
+        raise click.UsageError("a dump is no text: send it to a file, `balloons dump - > FILE`")
+    try:
+        if path == "-":
+            write_archive(cluster, sys.stdout.buffer)
+            return
+        with written(path, 0o600) as file:
+            write_archive(cluster, file)
+    except ArchiveError as error:
+        raise CommandError(str(error)) from error
     objects = count(sum(len(listed.objects) for listed in cluster.lists.values()), "object")
     click.echo(f"{path}: {objects}, {os.stat(path).st_size:,} bytes", err=True)

@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from balloons.cli import dump_command
+from balloons.cli.terminal import CommandError
 from balloons.cluster import kinds
+from balloons.reading import read_cluster
 from balloons.reading.read_cluster import read_archive
 from tests.commands import balloons
 from tests.doctor_cases import node, pod, priority, workload
+from tests.seen_clusters import cluster
 from tests.unit.throttler.kube.loopback_api import LoopbackApi, loopback_api
 
 OBJECTS = {
@@ -110,3 +114,10 @@ async def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
         code, _, err = await run("dump", str(tmp_path / "no" / "d"), "--kubeconfig", config_for(api, tmp_path))
     assert code == 2
     assert "cannot be written: no such file or directory" in err
+
+
+def test_a_cluster_larger_than_a_dump_may_be_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_cluster, "MOST_BYTES", 10)
+    with pytest.raises(CommandError, match=r"^the dump would hold [0-9]+ bytes; accepted: 10$"):
+        dump_command._write(str(tmp_path / "dump"), cluster({kinds.NODES: [node("n1")]}))
+    assert list(tmp_path.iterdir()) == []
