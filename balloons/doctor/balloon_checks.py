@@ -43,7 +43,7 @@ def slow_to_leave(facts: Facts) -> Iterator[Trouble]:
 def guarded_by_budget(facts: Facts) -> Iterator[Trouble]:
     """PodDisruptionBudgets over placeholders."""
     for budget in facts.items(kinds.DISRUPTION_BUDGETS):
-        selector = _selector(part(budget, "spec", "selector"))
+        selector = _selector(part(budget, "spec").get("selector"))
         for placeholder in facts.placeholders:
             labels = pairs(placeholder, "spec", "template", "metadata", "labels")
             is_near = text(placeholder, "metadata", "namespace") == text(budget, "metadata", "namespace")
@@ -159,8 +159,10 @@ def _only_prefers(spec: Mapping[str, Any]) -> bool:
     return not is_required and ("ScheduleAnyway" in spreads or any(_PREFERRED in rule for rule in rules))
 
 
-def _selector(selector: Mapping[str, Any]) -> LabelSelector | None:
-    """None where it is odd; an empty one matches every pod of the namespace."""
+def _selector(selector: Any) -> LabelSelector | None:
+    """None where there is none, which matches no pod; an empty one matches every pod of the namespace (policy/v1)."""
+    if not isinstance(selector, dict):
+        return None
     terms = tuple(
         Requirement(text(e, "key"), text(e, "operator"), texts(e, "values"))
         for e in parts(selector, "matchExpressions")

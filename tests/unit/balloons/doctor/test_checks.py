@@ -24,6 +24,7 @@ from tests.doctor_cases import (
     in_group,
     node,
     node_pool,
+    placed,
     pod,
     pool,
     quota,
@@ -55,6 +56,13 @@ def test_a_finding_names_an_object_that_is_there(case: Case) -> None:
     (trouble,) = troubles(case.code, case.failing)
     there = {called(kind, thing) for kind, things in case.failing.items() for thing in things}
     assert (trouble.object in there) is (case.code not in NOT_THERE)
+
+
+@pytest.mark.parametrize(("spec", "guards"), [({"selector": {}}, True), ({"selector": None}, False), ({}, False)])
+def test_a_budget_without_a_selector_guards_nothing(spec: Thing, *, guards: bool) -> None:
+    """An empty one guards every pod of its namespace."""
+    budget = {"metadata": {"name": "all", "namespace": "default"}, "spec": {"minAvailable": 1, **spec}}
+    assert bool(sentences("KB011", placed({kinds.DISRUPTION_BUDGETS: [budget]}))) is guards
 
 
 def test_a_pool_that_was_just_made_is_not_unseen_yet() -> None:
