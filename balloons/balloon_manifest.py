@@ -2,8 +2,8 @@
 
 The balloon Deployment of one pool and machine shape, its pods and how many are replaced at a time. Deliberately absent:
 an ownerReference to the pool (deleting the CRD would then remove all warm capacity), a PodDisruptionBudget, and limits
-other than those that devices demand. For the CapacityBuffer strategy: upstream's virtual balloon and the PodTemplate it
-points to.
+other than those that devices and huge pages demand. For the CapacityBuffer strategy: upstream's virtual balloon and the
+PodTemplate it points to.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ import msgspec
 
 from balloons.api.pool import BalloonPool, Mode, Spread
 from balloons.view.claim import Term, away_from, deployment_name
-from balloons.view.shape import Shape, extended
+from balloons.view.shape import Shape
 from throttler.kube.node import HOST_LABEL, INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.pod import MANAGED_BY, POOL_LABEL, SHAPE_LABEL
 from throttler.kube.quantities_and_durations import QuantityError, Resources, format_resources, parse_quantity
@@ -140,14 +140,14 @@ def _tolerations(pool: BalloonPool) -> dict[str, Any]:
 
 
 def _container(pool: BalloonPool, spec: BalloonSpec) -> dict[str, Any]:
-    devices = {name: spec.requests[name] for name in extended(spec.requests)}
+    limits = {name: milli for name, milli in spec.requests.items() if milli and _needs_limit(name)}
     mounts = [{"name": f"pull-{i}", "mountPath": f"/images/{i}"} for i in range(len(pool.spec.pre_pull))]
     return {
         "name": "balloon",
         "image": spec.image,
         "resources": {
             "requests": format_resources(spec.requests),
-            **({"limits": format_resources(devices)} if devices else {}),
+            **({"limits": format_resources(limits)} if limits else {}),
         },
         "securityContext": {
             "allowPrivilegeEscalation": False,
@@ -156,6 +156,11 @@ def _container(pool: BalloonPool, spec: BalloonSpec) -> dict[str, Any]:
         },
         **({"volumeMounts": mounts} if mounts else {}),
     }
+
+
+def _needs_limit(name: str) -> bool:
+    """Whether the API server refuses a request of this without a limit: devices and huge pages are never shared."""
+    return "/" in name or name.startswith("hugepages-")
 
 
 def _volumes(images: Sequence[str]) -> dict[str, Any]:

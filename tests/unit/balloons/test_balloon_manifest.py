@@ -64,10 +64,18 @@ def test_no_object_owns_the_deployment() -> None:
     assert set(found["metadata"]) == {"name", "namespace", "labels", "annotations"}
 
 
-def test_devices_are_requested_with_limits_and_nothing_else_is_limited() -> None:
+def test_devices_are_requested_with_limits_and_nothing_that_is_shared_is_limited() -> None:
     resources = pod()["containers"][0]["resources"]
     assert resources["requests"] == {"cpu": "190", "memory": "2000Gi", "nvidia.com/gpu": "8"}
     assert resources["limits"] == {"nvidia.com/gpu": "8"}
+
+
+def test_huge_pages_have_a_limit_too() -> None:
+    """Without it the API server refuses the pod: "Limit must be set for non overcommitable resources"."""
+    requests = parse_resources({"cpu": "2", "hugepages-2Mi": "64Mi", "hugepages-1Gi": "0"})
+    made = deployment(a_pool(), SHAPE, replace(SPEC, requests=requests))
+    (container,) = made["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"] == {"hugepages-2Mi": "64Mi"}
 
 
 def test_in_hold_either_karpenter_did_not_make_the_node_or_has_initialised_it() -> None:
