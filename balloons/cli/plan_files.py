@@ -27,7 +27,9 @@ def documents(path: str) -> list[Any]:
     text = _text(path)
     if text.lstrip()[:1] in ("{", "["):
         with contextlib.suppress(ValueError, RecursionError):  # it may still be YAML
-            return [json.loads(text)]
+            document = json.loads(text)
+            if not _is_deeper(document, DEEPEST):
+                return [document]
     if _has_aliases(text, path):
         raise _bad(path, "YAML anchors are not accepted")
     try:
@@ -36,7 +38,9 @@ def documents(path: str) -> list[Any]:
         raise _bad(path, f"no YAML or JSON: {' '.join(str(error).split())[:200]}") from error
     if not read:
         raise _bad(path, "it is empty")
-    return read[:MOST_DOCUMENTS]
+    if len(read) > MOST_DOCUMENTS:
+        raise _bad(path, f"{len(read):,} documents; accepted: at most {MOST_DOCUMENTS:,}, or one List of all objects")
+    return read
 
 
 def prices(path: str | None, price: float | None) -> Mapping[str, float]:
@@ -124,6 +128,15 @@ def _has_aliases(text: str, path: str) -> bool:
     except yaml.YAMLError as error:
         raise _bad(path, f"no YAML or JSON: {' '.join(str(error).split())[:200]}") from error
     return False
+
+
+def _is_deeper(value: Any, most: int) -> bool:
+    """Whether lists and mappings lie in each other more than so many deep."""
+    level = [value]
+    for _ in range(most):
+        level = [part for part in level if isinstance(part, dict | list)]
+        level = [inner for part in level for inner in (part.values() if isinstance(part, dict) else part)]
+    return any(isinstance(part, dict | list) for part in level)
 
 
 def _bad(path: str, why: str) -> CommandError:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from balloons.cli.plan_files import write
+from balloons.cli.plan_files import DEEPEST, MOST_DOCUMENTS, documents, write
 from balloons.cli.terminal import CommandError
 
 
@@ -16,7 +16,7 @@ def test_a_link_under_the_drafts_usual_name_is_not_followed(tmp_path: Path) -> N
     (tmp_path / ".plan.json.draft").symlink_to(victim)
     write(str(tmp_path / "plan.json"), "{}")
     assert (victim.read_text(), (tmp_path / "plan.json").read_text()) == ("mine", "{}")
-    assert sorted(each.name for each in tmp_path.iterdir()) == [".plan.json.draft", "plan.json", "victim"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".plan.json.draft", "plan.json", "victim"]
 
 
 def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
@@ -35,12 +35,12 @@ def test_a_name_under_which_nothing_can_be_is_told(tmp_path: Path, name: str) ->
 
 def test_a_name_that_is_nearly_too_long_is_no_trouble(tmp_path: Path) -> None:
     write(str(tmp_path / ("a" * 250)), "whole")
-    assert [each.read_text() for each in tmp_path.iterdir()] == ["whole"]
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["whole"]
 
 
 @pytest.mark.parametrize("name", [".", "..", "/"])
 def test_a_folder_is_no_file_to_write(name: str) -> None:
-    with pytest.raises(CommandError, match="cannot be written: is a directory$"):
+    with pytest.raises(CommandError, match=r"cannot be written: is a directory$"):
         write(name, "")
 
 
@@ -54,4 +54,25 @@ def test_a_pipe_or_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> No
         assert (os.read(reading, 100), pipe.is_fifo()) == (b"whole", True)
     finally:
         os.close(reading)
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["pipe"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe"]
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"items":[', "]}")])
+def test_json_is_no_deeper_than_yaml_may_be(tmp_path: Path, opening: str, closing: str) -> None:
+    """Its own reader goes to a depth at which nothing else can follow."""
+    path, deepest = tmp_path / "pods.json", DEEPEST // len(opening.replace('"items":', ""))
+    path.write_text(opening * deepest + closing * deepest)
+    assert len(documents(str(path))) == 1
+    path.write_text(opening * (deepest + 1) + closing * (deepest + 1))
+    with pytest.raises(CommandError, match=rf"nested more than {DEEPEST} deep$"):
+        documents(str(path))
+
+
+def test_a_file_of_more_documents_than_are_read_is_refused(tmp_path: Path) -> None:
+    """Those beyond were left out without a word, and the plan was for fewer pods."""
+    path = tmp_path / "pods.yaml"
+    path.write_text("a: 1\n---\n" * MOST_DOCUMENTS)
+    assert len(documents(str(path))) == MOST_DOCUMENTS
+    path.write_text("a: 1\n---\n" * (MOST_DOCUMENTS + 1))
+    with pytest.raises(CommandError, match=r"10,001 documents; accepted: at most 10,000, or one List of all objects$"):
+        documents(str(path))
