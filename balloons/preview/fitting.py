@@ -10,6 +10,7 @@ alone, and counted as `unjudged`.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 import msgspec
@@ -58,13 +59,22 @@ def asked_pods(documents: Iterable[Any], *, is_gang: bool) -> tuple[AskedPod, ..
     shared = Shared()
     asked: list[AskedPod] = []
     for document in documents:
-        for template, count, name in _templates(document):
+        for template, count, name in _templates(_without_nulls(document)):
             asked += [_pod(template, name if is_gang else "", shared)] * count
             if len(asked) > MOST_PODS:
                 raise PodsError(f"more than {MOST_PODS:,} pods")
     if not asked:
         raise PodsError(f"there are no pods in it; {ACCEPTED}")
     return tuple(asked)
+
+
+def _without_nulls(value: Any) -> Any:
+    """The same without fields that are null, which count as absent; and what YAML takes for a date as its text."""
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [_without_nulls(inner) for inner in value]
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def _templates(document: Any) -> Iterator[tuple[Mapping[str, Any], int, str]]:
@@ -76,7 +86,10 @@ def _templates(document: Any) -> Iterator[tuple[Mapping[str, Any], int, str]]:
     if kind == "Pod":
         yield document, 1, name
     elif kind in ("List", "PodList"):
-        for item in document.get("items") or ():
+        items = document.get("items", ())
+        if not isinstance(items, list | tuple):
+            raise PodsError(f"items {str(items)[:40]!r} of a {kind} is no list; accepted: a list of objects")
+        for item in items:
             yield from _templates({"kind": "Pod", **item} if isinstance(item, Mapping) else item)
     elif kind in WORKLOADS:
         spec = _mapping(document.get("spec"))

@@ -1,6 +1,7 @@
 """Where pods go: onto what is there, onto new machines, or nowhere; and gangs whole."""
 
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import pytest
@@ -36,6 +37,28 @@ def job(cpu: str = "8", parallelism: int = 4, **spec: Any) -> dict[str, Any]:
 def fitted(document: dict[str, Any], nodes: int = 0, given: PlanInputs | None = None, gang: bool = True) -> Fitting:
     pods = asked_pods([document], is_gang=gang)
     return fit_pods(pods, [a_node(f"n{index}") for index in range(nodes)], {}, given or inputs())
+
+
+def test_what_is_null_is_absent_and_a_date_is_a_text() -> None:
+    """As charts write it, and as kubectl applies it."""
+    null = dict.fromkeys(("nodeSelector", "tolerations", "affinity", "initContainers", "overhead", "schedulerName"))
+    made = job(parallelism=2, **null)
+    made["metadata"] = {**made["metadata"], "creationTimestamp": None, "namespace": None}
+    made["spec"]["completions"] = None
+    template = made["spec"]["template"]
+    template["metadata"] = {**template["metadata"], "annotations": {"on": date(2026, 11, 21)}, "labels": None}
+    template["spec"]["containers"][0] |= {"ports": None}
+    template["spec"]["containers"][0]["resources"]["requests"]["memory"] = None
+    assert asked_pods([made], is_gang=False)[0].pod.requests["cpu"] == 8000
+    assert len(asked_pods([made, {"kind": "Pod", "metadata": None, "spec": None}], is_gang=False)) == 3
+
+
+@pytest.mark.parametrize("items", [5, "pods", {"kind": "Pod"}, True])
+def test_a_list_whose_items_are_none_is_refused(items: Any) -> None:
+    with pytest.raises(PodsError, match=r"of a List is no list; accepted: a list of objects$"):
+        asked_pods([{"kind": "List", "items": items}], is_gang=False)
+    with pytest.raises(PodsError, match=r"^there are no pods in it"):
+        asked_pods([{"kind": "List", "items": None}], is_gang=False)
 
 
 def test_gang_that_fits_warm_nodes_goes_now() -> None:
@@ -403,7 +426,7 @@ def test_limits_that_are_no_amounts_are_refused(limits: Any) -> None:
         asked_pods([document], is_gang=False)
 
 
-@pytest.mark.parametrize("amounts", [{"cpu": True}, {"cpu": None}, {"cpu": [8]}, ["cpu"], 8])
+@pytest.mark.parametrize("amounts", [{"cpu": True}, {"cpu": [8]}, ["cpu"], 8])
 def test_requests_that_are_no_amounts_are_refused(amounts: Any) -> None:
     document = {"kind": "Pod", "spec": {"containers": [{"resources": {"requests": amounts}}]}}
     with pytest.raises(PodsError, match="pod pod: "):
