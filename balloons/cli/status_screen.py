@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from math import inf
 from textwrap import wrap
 from typing import Any
 
@@ -28,7 +29,7 @@ from balloons.cluster.seen_cluster import SeenCluster
 from balloons.service.watched_objects import POOLS, PoolWire, pool_from_wire
 from balloons.text_and_colours import duration, printable
 from throttler.api.throttle_rules import StoredThrottle, ThrottleWire, throttle_from_wire
-from throttler.kube.errors import ForbiddenError, NotFoundError
+from throttler.kube.errors import ForbiddenError, NotFoundError, UnauthorizedError
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.quantities_and_durations import count
 from throttler.kube.reflector import Reflector, T, W
@@ -102,9 +103,22 @@ def outage(*reflectors: Reflector[Any, Any]) -> str:
 
 
 async def start(reflector: "Reflector[W, T]", running: AsyncExitStack) -> None:
-    """Let it follow until `running` ends; returns when it shows everything."""
+    """Let it follow until `running` ends; returns when it shows everything.
+
+    Raises the server's refusal: it would be tried again for ever, and nothing is shown yet that could say so. What else
+    keeps it from beginning is told once.
+    """
     running.callback(asyncio.create_task(reflector.run()).cancel)
-    await reflector.wait_complete()
+    complete = asyncio.create_task(reflector.wait_complete())
+    running.callback(complete.cancel)
+    late_at = asyncio.get_running_loop().time() + OLD_S
+    while not (await asyncio.wait([complete], timeout=REDRAW_S))[0]:
+        error = reflector.last_error
+        if isinstance(error, ForbiddenError | NotFoundError | UnauthorizedError):
+            raise error
+        if error is not None and asyncio.get_running_loop().time() >= late_at:
+            warn(f"! No news of {reflector.name} yet: {error}")
+            late_at = inf
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ import shutil
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from textwrap import wrap
 from time import time
@@ -22,6 +22,7 @@ from balloons.preview.from_cluster import price_of
 from balloons.service.watches import UNFINISHED
 from balloons.text_and_colours import COLOURS, printable
 from balloons.view.node_load_and_devices import counted_apart
+from throttler.kube.errors import ForbiddenError, NotFoundError
 from throttler.kube.node import (
     POOL_LABELS,
     Node,
@@ -215,6 +216,9 @@ async def follow(options: Mapping[str, Any], look: Look, prices: Mapping[str, fl
     """Show the bars until cancelled: in place on a terminal, elsewhere a line for each that has changed."""
     changed, shared = asyncio.Event(), Shared()
     async with open_cluster(dict(options), "top") as (client, _), AsyncExitStack() as running:
+        # Who follows waits for a server to come back; one that is not there at all is told at once.
+        with suppress(ForbiddenError, NotFoundError):
+            await client.get_raw("/version")
         nodes = Reflector(client, NODES, NodeWire, lambda wire: node_from_wire(wire, shared), on_change=changed.set)
         selection = Selection(fields=UNFINISHED)
         pods = Reflector(

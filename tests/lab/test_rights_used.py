@@ -188,13 +188,14 @@ class Work:
     # --- people ---
 
     async def look(self) -> None:
-        """All reading commands, and one that follows changes until it is interrupted."""
-        following = self.run(VIEWER, "status", "-A", "--watch")
+        """All reading commands, and those that follow changes until they are interrupted."""
+        following = [self.run(VIEWER, "status", "-A", "--watch"), self.run(VIEWER, "top", "--watch")]
         for command in COMMANDS:
             looking = self.run(VIEWER, *command)
             assert await asyncio.to_thread(looking.wait, PATIENCE_S) in (0, 1, 3), command
-        following.send_signal(signal.SIGINT)
-        assert await asyncio.to_thread(following.wait, PATIENCE_S) == 130
+        for watching in following:
+            watching.send_signal(signal.SIGINT)
+            assert await asyncio.to_thread(watching.wait, PATIENCE_S) == 130
 
 
 async def test_every_right_is_used_and_none_is_missing(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from balloons.cli.status_screen import on_screen
 from balloons.cli.terminal import Look
 from balloons.cli.top_screen import BarsScreen, Group, bars, groups, rows
 from balloons.cluster import kinds, seen_cluster
+from tests.commands import balloons
 from tests.doctor_cases import node
 from tests.seen_clusters import cluster
 from tests.unit.balloons.cli.test_small_commands import config_for
@@ -150,6 +151,32 @@ async def test_a_node_that_comes_is_shown(tmp_path: Path) -> None:
         process.terminate()
         await process.wait()
     assert lines[-1].endswith("2 nodes: 2 idle, 4.00/h")
+
+
+async def test_without_the_right_to_watch_it_ends_with_the_servers_words(tmp_path: Path) -> None:
+    """It waited for ever and said nothing."""
+
+    async def forbid(request: web.BaseRequest) -> web.StreamResponse:
+        said = {
+            "kind": "Status",
+            "reason": "Forbidden",
+            "message": "nodes is forbidden: no right to watch",
+            "code": 403,
+        }
+        return web.json_response(said, status=403)
+
+    async with loopback_api(forbid) as api:
+        ended = await asyncio.to_thread(balloons, "top", "-w", "--kubeconfig", config_for(api, tmp_path))
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == "error: nodes is forbidden: no right to watch\n"
+
+
+async def test_without_a_server_it_ends_as_the_other_commands_do(tmp_path: Path) -> None:
+    async with loopback_api(Nodes().handle) as api:
+        config = config_for(api, tmp_path)
+    ended = await asyncio.to_thread(balloons, "top", "-w", "--kubeconfig", config)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "is the cluster up, and the context right" in ended.stderr
 
 
 @pytest.mark.parametrize(
