@@ -33,6 +33,8 @@ _NAME_LIMIT = 63
 _DIGEST_LENGTH = 8
 EVERY_NAMESPACE = "*"
 """In `node_labels`: what holds for namespaces that have no entry of their own."""
+MOST_KNOWN = 50_000
+"""Combinations of labels that are remembered. Where a selector reads host names each new node is one of its own."""
 LoadedNode = tuple[Node, NodeLoad]
 """A node and what runs on it, looked up once."""
 
@@ -193,6 +195,8 @@ class Selectors:
         read = (labels.get(keys[0]),) if len(keys) == 1 else tuple([labels.get(key) for key in keys])
         pools = self._known.get(read)
         if pools is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
             pools = tuple(pool.key for pool in self._pools if matches(pool.spec.nodes.selector, labels))
             self._known[read] = pools
         return pools

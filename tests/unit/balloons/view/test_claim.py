@@ -17,7 +17,7 @@ from balloons.decide.decide import decide
 from balloons.decide.decision import Decision, Memory
 from balloons.decide.pool_reasons import Reason
 from balloons.decide.settings import DecideSettings
-from balloons.view.claim import Bound, Claim, Tenancy, claim_nodes, deployment_name, is_of_its_pool
+from balloons.view.claim import Bound, Claim, Selectors, Tenancy, claim_nodes, deployment_name, is_of_its_pool
 from balloons.view.snapshot import Circumstances, Deployment, Index, RefusedPool, Snapshot
 from tests.world import CLASS, NOW, World, a_node, a_pool, later, nodes
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
@@ -342,6 +342,15 @@ def _sized(which: int, how: str) -> Any:
     spec = POOLS[which].spec
     changed = msgspec.structs.replace(spec, size=7, mode=Mode.HOLD) if how == "resized" else spec
     return msgspec.structs.replace(POOLS[which], spec=changed)
+
+
+def test_nodes_that_come_and_go_for_months_are_not_all_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a selector reads host names no two nodes are alike."""
+    monkeypatch.setattr("balloons.view.claim.MOST_KNOWN", 10)
+    pool = a_pool(nodes=EVERY_NODE)
+    selectors = Selectors([pool])
+    assert {selectors.of(a_node(f"n{number}").labels) for number in range(100)} == {(pool.key,)}
+    assert len(selectors._known) <= 10
 
 
 def test_each_node_that_an_older_pool_has_is_counted_once() -> None:
