@@ -62,6 +62,8 @@ from throttler.levers.saved_limits import read_saved
 from throttler.signals.reading import INTERVAL_S, PROMETHEUS_INTERVAL_S
 
 PRICE_LABEL = "kube-balloons.github.io/price-per-hour"
+PRICES_BELOW = 1e6
+"""As `--price` and `--prices` have it: with larger ones no plan could be shown."""
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _TARGET, _MOST = "cloudProviderTarget:", "maxSize:"
 KINDS = (
@@ -134,9 +136,10 @@ def _shape(nodes: Sequence[Node], loads: Mapping[str, NodeLoad]) -> NodeShape | 
 
 
 def price_of(node: Node) -> float | None:
-    """What its label says that an hour of it costs; None where it says nothing."""
+    """What its label says that an hour of it costs; None where it says nothing, or no price that an option may be."""
     text = node.labels.get(PRICE_LABEL, "")
-    return float(text) if text.replace(".", "", 1).isdecimal() and text.isascii() else None
+    is_number = text.replace(".", "", 1).isdecimal() and text.isascii()
+    return float(text) if is_number and float(text) < PRICES_BELOW else None
 
 
 def of_node_pool(node_pool: NodePool, size: Resources | None) -> Ceiling | None:

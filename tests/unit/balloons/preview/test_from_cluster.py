@@ -413,7 +413,7 @@ def test_groups_leave_their_largest_sizes_less_what_they_have(text: str, left: t
 @pytest.mark.parametrize(
     ("text", "price"),
     [("3", 3.0), ("3.5", 3.5), (".5", 0.5), ("0", 0.0), ("", None), (".", None), ("3.5.1", None), ("-1", None),
-     ("1e3", None), ("\u0663", None)],
+     ("1e3", None), ("\u0663", None), ("999999.9", 999999.9), ("1000000", None), ("9" * 63, None)],
 )  # fmt: skip
 def test_a_price_is_a_plain_number(text: str, price: float | None) -> None:
     assert price_of(a_node("n", labels={"kube-balloons.github.io/price-per-hour": text})) == price
