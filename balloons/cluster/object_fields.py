@@ -48,12 +48,12 @@ def is_true(value: Any, *path: str) -> bool:
 
 
 def moment(value: Any, *path: str) -> datetime | None:
-    """The time at the path (RFC 3339), in UTC."""
+    """The time at the path (RFC 3339), in UTC; None for one that has no place in our calendar."""
     try:
         time = datetime.fromisoformat(text(value, *path))
-    except ValueError:
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         return None
-    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def name_of(value: Any) -> str:

@@ -53,3 +53,9 @@ def test_a_time_is_in_utc_whatever_its_zone(written: str, hour: int | None) -> N
     at = moment({"at": written}, "at")
     assert at == (None if hour is None else datetime(2026, 11, 21, hour, tzinfo=UTC))
     assert at is None or at.tzinfo is UTC
+
+
+@pytest.mark.parametrize("written", ["0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00", "10000-01-01T00:00:00Z"])
+def test_a_time_beyond_the_calendar_is_none(written: str) -> None:
+    """Whoever may write a status may write it, and must not keep others from looking."""
+    assert moment({"at": written}, "at") is None
