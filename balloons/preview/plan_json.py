@@ -23,6 +23,8 @@ MOST_SIDE_MOMENTS = 120
 """Of the course of each policy."""
 Json = dict[str, Any]
 KIND = "Plan"
+MOST_SECONDS = 1e12
+"""Of any figure that a comparison reads, as of those that a report draws."""
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
 
@@ -365,8 +367,11 @@ def _reaction_s(body: Any) -> float:
 
 
 def _number(value: Mapping[str, Any], key: str) -> float | None:
+    """None also for what JSON calls Infinity and NaN, and for more than a float holds."""
     number = value.get(key)
-    return float(number) if isinstance(number, int | float) and not isinstance(number, bool) else None
+    if not isinstance(number, int | float) or isinstance(number, bool):
+        return None
+    return float(number) if abs(number) <= MOST_SECONDS else None
 
 
 def comparison_json(comparison: Comparison, at: datetime) -> dict[str, Any]:

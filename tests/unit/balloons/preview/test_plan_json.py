@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -248,6 +249,13 @@ def test_a_saved_plan_is_read_as_far_as_its_figures_are_numbers() -> None:
     assert (found.at, found.pool, found.nodes, found.first_s, found.reaction_s) == (AT, "gpu", 10, 9.5, 5.0)
     assert (found.eta_s, found.low_s, found.high_s) == (100.0, 90.0, None)
     assert saved_plan({**SAVED, "inputs": []}).reaction_s == 0.0
+
+
+@pytest.mark.parametrize("odd", [float("inf"), float("-inf"), float("nan"), 10**400, True, "9"])
+def test_what_is_no_number_of_seconds_is_not_read_of_a_saved_plan(odd: Any) -> None:
+    body = {**SAVED, "eta": {"medianSeconds": odd, "lowSeconds": odd}, "firstNode": {"medianSeconds": odd}}
+    found = saved_plan(body)
+    assert (found.eta_s, found.low_s, found.first_s) == (None, None, None)
 
 
 def steps(**changes: Any) -> list[tuple[int, float | None]]:
