@@ -327,6 +327,8 @@ BOUNDS: dict[str, tuple[float, float]] = {
 }
 """Accepted, both ends included; times in seconds, rates per second."""
 TIMES = ("boot", "join", "reaction", "kill_timer")
+WHOLE = ("nodes", "servers", "launch_burst", "max_nodes")
+"""Of these there is no half: a plan would say one number and reckon with another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,7 +364,7 @@ def check(stated: Stated) -> Stated:
     """The same; raises StatedError."""
     for name, (low, high) in BOUNDS.items():
         value = getattr(stated, name)
-        if value is not None and not low <= value <= high:
+        if value is not None and not (low <= value <= high and (name not in WHOLE or value == int(value))):
             shown = duration(value) if name in TIMES and isfinite(value) else f"{value:g}"
             raise StatedError(f"{name.replace('_', '-')} {shown}: accepted: {accepted(name)}")
     return stated
@@ -371,7 +373,9 @@ def check(stated: Stated) -> Stated:
 def accepted(name: str) -> str:
     """The values that a figure may have, in words."""
     low, high = BOUNDS[name]
-    return f"{duration(low)} to {duration(high)}" if name in TIMES else f"a number from {low:g} to {high:,.12g}"
+    if name in TIMES:
+        return f"{duration(low)} to {duration(high)}"
+    return f"a {'whole ' if name in WHOLE else ''}number from {low:g} to {high:,.12g}"
 
 
 def with_stated(inputs: PlanInputs, stated: Stated, by: str = "--") -> PlanInputs:

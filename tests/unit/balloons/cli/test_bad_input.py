@@ -47,9 +47,12 @@ def refused(*arguments: str, **environment: str) -> str:
             "Invalid value for '--timeout': 'nan'; accepted: a number from 30 to 3,600",
         ),
         ((*OFFLINE, "--price", "nan"), "Invalid value for '--price': 'nan'; accepted: a number, 0 or more, below"),
-        ((*OFFLINE, "--servers", "nan"), "Invalid value for '--servers': 'nan'; accepted: a number from 1 to 100"),
-        ((*OFFLINE, "--servers", "0"), "--servers 0: accepted: a number from 1 to 100"),
-        ((*OFFLINE, "--nodes", "1e99"), "--nodes 1e+99: accepted: a number from 0 to 1,000,000"),
+        (
+            (*OFFLINE, "--servers", "nan"),
+            "Invalid value for '--servers': 'nan'; accepted: a whole number from 1 to 100",
+        ),
+        ((*OFFLINE, "--servers", "0"), "--servers 0: accepted: a whole number from 1 to 100"),
+        ((*OFFLINE, "--nodes", "1e99"), "--nodes 1e+99: accepted: a whole number from 0 to 1,000,000"),
         ((*OFFLINE, "--launch-rate", "abc"), "Invalid value for '--launch-rate': 'abc'; accepted: a number from 0.001"),
         ((*OFFLINE, "--boot", "0"), "--boot 0s: accepted: 0.1s to 24h00m"),
         ((*OFFLINE, "--kill-timer", "48h"), "--kill-timer 2d00h: accepted: 1s to 24h00m"),
@@ -65,7 +68,7 @@ def test_a_number_that_is_none_is_told_what_is_accepted(arguments: tuple[str, ..
 
 @pytest.mark.parametrize("text", ["1_000", "٣", " 1"])
 def test_a_number_is_written_in_plain_digits(text: str) -> None:
-    assert "accepted: a number from 1 to 100" in refused(*OFFLINE, "--servers", text)
+    assert "accepted: a whole number from 1 to 100" in refused(*OFFLINE, "--servers", text)
 
 
 @pytest.mark.parametrize(

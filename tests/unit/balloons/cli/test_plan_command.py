@@ -86,8 +86,8 @@ def test_broken_promise_is_code_three() -> None:
         (("report", "--to", "5", "--offline", "--format", "html", "-o", "x.svg"), "which says svg: one of the two"),
         (("explain", "pod"), "which pod? accepted: pod NAME, or pod/NAME"),
         (("plan", "--to", "5", "--offline", "--boot", "soon"), 'duration "soon'),
-        (("plan", "--to", "5", "--offline", "--servers", "0"), "--servers 0: accepted: a number from 1 to 100"),
-        (("plan", "--to", "5", "--offline", "--servers", "nan"), "'nan'; accepted: a number from 1 to 100"),
+        (("plan", "--to", "5", "--offline", "--servers", "0"), "--servers 0: accepted: a whole number from 1 to 100"),
+        (("plan", "--to", "5", "--offline", "--servers", "nan"), "'nan'; accepted: a whole number from 1 to 100"),
         (("plan", "--to", "5", "--offline", "--pool", "gpu"), "pool 'gpu' is not there"),
         (
             ("plan", "--to", "5", "--offline", "--prices", "/no/file"),

@@ -19,12 +19,12 @@ from balloons.preview.inputs import (
 
 DAY_S, HOUR_S = 86_400.0, 3_600.0
 TOLD: dict[str, tuple[float, float, str]] = {
-    "nodes": (0, 1e6, "a number from 0 to 1,000,000"),
+    "nodes": (0, 1e6, "a whole number from 0 to 1,000,000"),
     "boot": (0.1, DAY_S, "0.1s to 24h00m"),
     "boot_spread": (0, 0.3, "a number from 0 to 0.3"),
     "join": (0.1, HOUR_S, "0.1s to 1h00m"),
     "reaction": (0, HOUR_S, "0s to 1h00m"),
-    "servers": (1, 100, "a number from 1 to 100"),
+    "servers": (1, 100, "a whole number from 1 to 100"),
     "server_cores": (0.1, 1000, "a number from 0.1 to 1,000"),
     "background": (0, 0.9, "a number from 0 to 0.9"),
     "join_cost": (0.001, 100, "a number from 0.001 to 100"),
@@ -32,9 +32,9 @@ TOLD: dict[str, tuple[float, float, str]] = {
     "controller_qps": (0.1, 1e5, "a number from 0.1 to 100,000"),
     "scheduler_qps": (0.1, 1e5, "a number from 0.1 to 100,000"),
     "launch_rate": (0.001, 1e5, "a number from 0.001 to 100,000"),
-    "launch_burst": (0, 1e5, "a number from 0 to 100,000"),
+    "launch_burst": (0, 1e5, "a whole number from 0 to 100,000"),
     "kill_timer": (1, DAY_S, "1s to 24h00m"),
-    "max_nodes": (0, 1e6, "a number from 0 to 1,000,000"),
+    "max_nodes": (0, 1e6, "a whole number from 0 to 1,000,000"),
 }
 """Both ends, and how a refusal tells them."""
 
@@ -59,6 +59,15 @@ def test_both_ends_are_accepted_and_nothing_beyond(name: str) -> None:
             check(stated(name, value))
         assert str(error.value).startswith(name.replace("_", "-"))
         assert str(error.value).endswith(f": accepted: {told}")
+
+
+@pytest.mark.parametrize("name", ["nodes", "servers", "launch_burst", "max_nodes"])
+def test_of_what_has_no_half_a_whole_number_is_accepted(name: str) -> None:
+    """`--servers 2.5` was shown as that, and reckoned with as two."""
+    with pytest.raises(StatedError, match=f"^{name.replace('_', '-')} 2.5: accepted: a whole number from"):
+        check(stated(name, 2.5))
+    assert check(stated(name, 3.0)) == stated(name, 3.0)
+    assert check(Stated(daemonsets=6.5)) == Stated(daemonsets=6.5), "a mean of all nodes may be in between"
 
 
 def known(value: float, source: Source = Source.LEARNED) -> Known:
