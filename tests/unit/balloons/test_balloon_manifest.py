@@ -5,9 +5,12 @@ The balloon Deployment, as it is applied. Whether what is stored says what is wa
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +21,9 @@ from balloons.view.shape import Shape
 from tests.world import a_pool
 from throttler.kube.pod import POOL_LABEL
 from throttler.kube.quantities_and_durations import parse_resources
+from throttler.kube.selectors import LabelSelector, matches
 
+MANIFESTS = Path(__file__).parents[3] / "manifests"
 SHAPE = Shape("p5", "p5.48xlarge", {}, 3)
 REQUESTS = parse_resources({"cpu": "190", "memory": "2000Gi", "nvidia.com/gpu": "8"})
 SPEC = BalloonSpec(REQUESTS, 3, "registry.k8s.io/pause:3.10.1", "kube-balloons")
@@ -109,6 +114,14 @@ def test_only_in_hold_cluster_autoscaler_is_told_to_wait() -> None:
     delay = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
     assert manifest(mode=Mode.HOLD)["spec"]["template"]["metadata"]["annotations"][delay] == "87600h"
     assert delay not in manifest(mode=Mode.HEADROOM)["spec"]["template"]["metadata"]["annotations"]
+
+
+def test_the_network_is_shut_to_balloons_and_not_to_work_that_wears_a_pools_label() -> None:
+    policies = yaml.safe_load_all((MANIFESTS / "components" / "networkpolicy" / "networkpolicy.yaml").read_text())
+    (found,) = (each["spec"] for each in policies if each["metadata"]["name"] == "kube-balloons-balloons")
+    selector = msgspec.convert(found["podSelector"], LabelSelector)
+    assert matches(selector, manifest()["spec"]["template"]["metadata"]["labels"])
+    assert not matches(selector, {POOL_LABEL: "gpu", "app": "train"})
 
 
 def test_the_pools_template_is_carried_and_changes_nothing_of_ours() -> None:
