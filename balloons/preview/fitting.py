@@ -9,7 +9,7 @@ alone, and counted as `unjudged`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -18,7 +18,7 @@ import msgspec
 from balloons.decide.release import PodClass, admits, class_of, how_many, room_without_balloon, selects
 from balloons.preview.inputs import NodeShape, PlanInputs
 from balloons.view.node_load_and_devices import NodeLoad
-from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, Node, Shared
+from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, ZONE_LABEL, Node, Shared
 from throttler.kube.pod import GANG_LABELS, Pod, PodWire, Scheduling, pod_from_wire
 from throttler.kube.quantities_and_durations import QuantityError, Resources, minus
 
@@ -249,6 +249,12 @@ def node_of(shape: NodeShape) -> Node:
     )
 
 
+def _in_each_zone(shape: NodeShape) -> list[NodeShape]:
+    """The shape, and the same in the other zones of its pool."""
+    others = (zone for zone in shape.zones if zone != shape.labels.get(ZONE_LABEL))
+    return [shape, *(replace(shape, labels={**shape.labels, ZONE_LABEL: zone}) for zone in others)]
+
+
 def fill(places: Iterable[Place], asked: AskedClass, count: int) -> list[Put]:
     """As many of the pods as fit on each place, in order."""
     put: list[Put] = []
@@ -321,7 +327,8 @@ def fit_pods(
 ) -> Fitting:
     """Place the pods, the largest first. New nodes come in `pool`, or in the first pool that takes the class."""
     there = [Place(node, room_without_balloon(node, loads.get(node.name, NodeLoad()))) for node in nodes]
-    pools = [(facts.name, facts.shape) for facts in inputs.pools if facts.shape and pool in ("", facts.name)]
+    asked = (facts for facts in inputs.pools if pool in ("", facts.name))
+    pools = [(facts.name, shape) for facts in asked if facts.shape for shape in _in_each_zone(facts.shape)]
     state = _State(there, pools)
     for (wanted, name), count in _classes(pods).items():
         state.place(wanted, name, count)

@@ -132,6 +132,7 @@ def _shape(nodes: Sequence[Node], loads: Mapping[str, NodeLoad]) -> NodeShape | 
         labels={key: value for key, value in node.labels.items() if key != HOST_LABEL},
         taints=tuple(taint for taint in node.taints if not is_joining_taint(taint)),
         price_per_hour=price_of(node),
+        zones=tuple(sorted({node.zone for node in nodes} - {""})),
     )
 
 

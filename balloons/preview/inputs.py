@@ -118,6 +118,8 @@ class NodeShape:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     price_per_hour: float | None = None
+    zones: tuple[str, ...] = ()
+    """Those in which the pool has nodes: a new one may come in any of them, whatever its labels here say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,6 +107,15 @@ def test_toleration_lets_pods_in() -> None:
     assert (found.on_new, dict(found.new_nodes)) == (4, {"gpu": 4})
 
 
+@pytest.mark.parametrize(("zone", "nodes"), [("a", {"gpu": 4}), ("b", {"gpu": 4}), ("c", {})])
+def test_a_new_node_may_come_in_any_zone_of_its_pool(zone: str, nodes: dict[str, int]) -> None:
+    """The newest node, which speaks for those to come, is in one of them by chance."""
+    key = "topology.kubernetes.io/zone"
+    given = inputs(labels={"pool": "gpu", key: "a"}, zones=("a", "b"))
+    found = fitted(job(nodeSelector={key: zone}), given=given)
+    assert (dict(found.new_nodes), bool(found.unplaceable)) == (nodes, not nodes)
+
+
 def test_pods_that_keep_each_other_away_get_a_node_each() -> None:
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "train"}}}
     anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

@@ -35,7 +35,7 @@ from balloons.view.node_load_and_devices import load_of
 from tests.world import a_node, daemon, work
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool
-from throttler.kube.node import Node
+from throttler.kube.node import ZONE_LABEL, Node
 from throttler.kube.taints import Taint
 
 T0 = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -437,6 +437,10 @@ def test_the_newest_ready_node_speaks_for_those_to_come() -> None:
     assert shape is not None
     assert (shape.instance_type, shape.room["cpu"], shape.taints) == ("new", 15_000, (lasting,))
     assert "kubernetes.io/hostname" not in shape.labels
+    zones = [a_node(f"z{number}", labels={ZONE_LABEL: zone}) for number, zone in enumerate(("b", "a", "a"))]
+    spread = group(*zones, a_node("nowhere")).shape
+    assert spread is not None
+    assert spread.zones == ("a", "b")
     of_twins = group(new, twin).shape
     assert of_twins is not None
     assert of_twins.instance_type == "twin", "of equal ages the last by name"
