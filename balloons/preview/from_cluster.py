@@ -54,7 +54,7 @@ from throttler.kube.quantities_and_durations import (
     parse_quantity,
 )
 from throttler.kube.selectors import LabelSelector, can_match, matches
-from throttler.kube.taints import Taint, is_joining_taint
+from throttler.kube.taints import LEAVING_TAINTS, Taint, is_joining_taint
 from throttler.law.law_memory import learned_of_status
 from throttler.law.settings import LawSettings, law_settings
 from throttler.levers.lever import THROTTLE_LABEL
@@ -130,7 +130,7 @@ def _shape(nodes: Sequence[Node], loads: Mapping[str, NodeLoad]) -> NodeShape | 
         instance_type=node.instance_type,
         room=minus(node.allocatable, loads.get(node.name, EMPTY).daemons),
         labels={key: value for key, value in node.labels.items() if key != HOST_LABEL},
-        taints=tuple(taint for taint in node.taints if not is_joining_taint(taint)),
+        taints=_lasting(node),
         price_per_hour=price_of(node),
         zones=tuple(sorted({node.zone for node in nodes} - {""})),
     )
@@ -380,7 +380,12 @@ def _daemon_sets(daemon_sets: tuple[DaemonSet, ...], nodes: tuple[Node, ...]) ->
 
 
 def _lasting(node: Node) -> tuple[Taint, ...]:
-    return tuple(taint for taint in node.taints if not is_joining_taint(taint))
+    """Those that other nodes of its group have, too: not what says that it joins, leaves, is cordoned or in trouble."""
+    return tuple(taint for taint in node.taints if not (is_joining_taint(taint) or _is_of_one_node(taint)))
+
+
+def _is_of_one_node(taint: Taint) -> bool:
+    return taint.key in LEAVING_TAINTS or taint.key.startswith("node.kubernetes.io/")
 
 
 def _join_s(world: PoolsWorld, throttle: JoinThrottle | None, assumed: Known) -> Known:

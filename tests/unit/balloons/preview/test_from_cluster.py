@@ -447,6 +447,19 @@ def test_the_newest_ready_node_speaks_for_those_to_come() -> None:
     assert group(broken).shape is None
 
 
+@pytest.mark.parametrize(
+    "key",
+    ["node.kubernetes.io/unschedulable", "node.kubernetes.io/memory-pressure", "karpenter.sh/disrupted",
+     "ToBeDeletedByClusterAutoscaler"],
+)  # fmt: skip
+def test_what_happens_to_one_node_is_no_taint_of_those_to_come(key: str) -> None:
+    """Somebody may have cordoned the newest node; no pod would have fitted a new one."""
+    lasting = Taint("team", "NoSchedule")
+    shape = group(a_node("n", is_cordoned=True, taints=(Taint(key, "NoSchedule"), lasting))).shape
+    assert shape is not None
+    assert shape.taints == (lasting,)
+
+
 def test_ready_nodes_without_work_are_warm() -> None:
     nodes = [a_node("idle"), a_node("busy"), a_node("daemons"), a_node("broken", is_ready=False)]
     loads = {"busy": load_of([work("w", "busy")], -10), "daemons": load_of([daemon("d", "daemons")], -10)}
