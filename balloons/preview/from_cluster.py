@@ -55,7 +55,7 @@ from throttler.kube.quantities_and_durations import (
 )
 from throttler.kube.selectors import LabelSelector, can_match, matches
 from throttler.kube.taints import LEAVING_TAINTS, Taint, is_joining_taint
-from throttler.law.law_memory import learned_of_status
+from throttler.law.law_memory import Learned, learned_of_status
 from throttler.law.settings import LawSettings, law_settings
 from throttler.levers.lever import THROTTLE_LABEL
 from throttler.levers.saved_limits import read_saved
@@ -271,16 +271,17 @@ def plan_inputs(cluster: SeenCluster) -> PlanInputs:
     world = PoolsWorld(nodes=nodes, loads=loads_of(seen_cluster.pods(cluster)), births=births)
     assumed = assumed_inputs(nodes=len(nodes))
     throttle = _throttle(cluster)
+    learned = _learned(throttle, cluster)
     daemons = _daemon_sets(seen_cluster.daemon_sets(cluster), nodes)
     return PlanInputs(
         autoscaler=detected.in_words,
         nodes=len(nodes),
         pools=_pools(cluster, world, nodes, detected),
-        servers=_servers(assumed.servers, detected, daemons or assumed.controllers.daemon_sets, throttle),
+        servers=_servers(assumed.servers, detected, daemons or assumed.controllers.daemon_sets, throttle, learned),
         controllers=_controllers(assumed.controllers, detected, daemons, births),
-        join_s=_join_s(world, throttle, assumed.join_s),
+        join_s=_join_s(world, throttle, learned, assumed.join_s),
         ready_share=ready_share(births) or assumed.ready_share,
-        throttle=_throttle_facts(throttle, cluster),
+        throttle=_throttle_facts(throttle, learned),
         unseen=tuple(_unseen(cluster)),
     )
 
@@ -318,16 +319,21 @@ def _capacity(claim: NodeClaim) -> Resources:
         return {}
 
 
-def _servers(assumed: ServerFacts, detected: Detected, daemons: Known, throttle: JoinThrottle | None) -> ServerFacts:
+def _learned(throttle: JoinThrottle | None, cluster: SeenCluster) -> Learned:
+    """What the throttle has learned, less what cannot be right, as for the law itself."""
+    return learned_of_status(throttle.status.learned, cluster.taken_at) if throttle is not None else Learned()
+
+
+def _servers(
+    assumed: ServerFacts, detected: Detected, daemons: Known, throttle: JoinThrottle | None, learned: Learned
+) -> ServerFacts:
     count = assumed.count
     if detected.api_servers:
         count = Known.stated(detected.api_servers, "the EndpointSlices of default/kubernetes")
     cost = join_cpu_s(daemons.value)
-    if throttle is not None:
-        learned = throttle.status.learned
-        share, join_s = learned.load_per_join_millionths / 1e6, learned.join_milliseconds / 1e3
-        if share and join_s:
-            cost = Known.learned(share * join_s * CORES.value * count.value, f"JoinThrottle/{throttle.metadata.name}")
+    share, join_s = learned.load_per_join, learned.join_s
+    if throttle is not None and share and join_s:
+        cost = Known.learned(share * join_s * CORES.value * count.value, f"JoinThrottle/{throttle.metadata.name}")
     return ServerFacts(
         count=count,
         cores=CORES,
@@ -388,11 +394,11 @@ def _is_of_one_node(taint: Taint) -> bool:
     return taint.key in LEAVING_TAINTS or taint.key.startswith("node.kubernetes.io/")
 
 
-def _join_s(world: PoolsWorld, throttle: JoinThrottle | None, assumed: Known) -> Known:
-    learned = join(world.births, assumed)
-    if learned is assumed and throttle is not None and throttle.status.learned.join_milliseconds:
-        return Known.learned(throttle.status.learned.join_milliseconds / 1e3, f"JoinThrottle/{throttle.metadata.name}")
-    return learned
+def _join_s(world: PoolsWorld, throttle: JoinThrottle | None, learned: Learned, assumed: Known) -> Known:
+    of_nodes = join(world.births, assumed)
+    if of_nodes is assumed and throttle is not None and learned.join_s:
+        return Known.learned(learned.join_s, f"JoinThrottle/{throttle.metadata.name}")
+    return of_nodes
 
 
 def _throttle(cluster: SeenCluster) -> JoinThrottle | None:
@@ -402,17 +408,16 @@ def _throttle(cluster: SeenCluster) -> JoinThrottle | None:
     return min(acting, key=lambda throttle: (throttle.metadata.created_s, throttle.metadata.name), default=None)
 
 
-def _throttle_facts(throttle: JoinThrottle | None, cluster: SeenCluster) -> ThrottleFacts | None:
+def _throttle_facts(throttle: JoinThrottle | None, learned: Learned) -> ThrottleFacts | None:
     if throttle is None:
         return None
     settings: LawSettings = law_settings(throttle.spec)
-    learned = learned_of_status(throttle.status.learned, cluster.taken_at)
     # The simulator's idle servers answer more slowly than real ones: their baseline is learned in the lead-in.
     return ThrottleFacts(
         name=throttle.metadata.name,
         settings=settings,
         learned=replace(learned, baseline_s=None),
-        join_s=throttle.status.learned.join_milliseconds / 1e3 or None,
+        join_s=learned.join_s,
         scrape_s=INTERVAL_S if throttle.spec.signals.scrape.enabled else PROMETHEUS_INTERVAL_S,
         has_ceiling=throttle.spec.levers.has_ceiling,
     )

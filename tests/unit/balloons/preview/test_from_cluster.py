@@ -326,6 +326,22 @@ def test_throttle_that_acts_is_the_policy() -> None:
     assert make_plan(found, Asked(add=3), T0).policy == "throttle"
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [{"joinMilliseconds": -1}, {"joinMilliseconds": 2**31 - 1}, {"loadPerJoinMillionths": -5}, {"learnedAt": "x"}],
+)
+def test_what_the_law_would_not_believe_of_a_status_no_plan_does(odd: dict[str, Any]) -> None:
+    """Somebody edited it: a join of 25 days had no end, and one of less than nothing no meaning."""
+    learned = {"joinMilliseconds": 20_000, "loadPerJoinMillionths": 5_000, "learnedAt": at(-600), **odd}
+    throttle = {"metadata": {"name": "all", "uid": "t"}, "spec": {}, "status": {"learned": learned}}
+    found = plan_inputs(cluster({kinds.NODES: [node(0)], kinds.THROTTLES: [throttle]}))
+    assert found.servers.join_cpu_s.source is Source.ASSUMED
+    is_join_odd = "loadPerJoinMillionths" not in odd
+    assert found.join_s.source is (Source.ASSUMED if is_join_odd else Source.LEARNED)
+    assert found.throttle is not None
+    assert found.throttle.join_s == (None if is_join_odd else 20.0)
+
+
 @pytest.mark.parametrize("name", ["servers", "server-cores"])
 def test_a_sweep_over_servers_asks_about_other_ones_and_corrects_no_guess(name: str) -> None:
     """The cost of a join was learned on those that are there: half as many bear half as much."""
