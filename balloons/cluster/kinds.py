@@ -17,7 +17,7 @@ from balloons.api.pool import GROUP as OWN_GROUP
 from balloons.api.pool import POOL_KIND, POOL_PLURAL
 from balloons.api.pool import VERSION as OWN_VERSION
 from balloons.cluster.component_flags import flags_of
-from balloons.cluster.object_fields import parts, text, texts
+from balloons.cluster.object_fields import moment, parts, text, texts
 from throttler.api.throttle import THROTTLE_KIND, THROTTLE_PLURAL
 from throttler.kube import cluster_autoscaler
 from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_GROUP, CAPACITY_QUOTA_KIND
@@ -46,6 +46,16 @@ PAUSE = "pause"
 """What the image of a pod is called that does nothing, or how its name begins."""
 PAUSE_REASON = "kube-balloons.github.io/pause-reason"
 """What `balloons pause --reason` writes beside `spec.paused`: somebody's own words."""
+
+
+def _stamp(value: Any) -> Any:
+    """A time as API servers write it; any other spelling becomes that, or none where no calendar has such a time."""
+    if not isinstance(value, str) or value.endswith("Z"):
+        return value
+    at = moment({"at": value}, "at")
+    return at.isoformat().replace("+00:00", "Z") if at is not None else None
+
+
 _CONTAINER = {
     "name": True,
     "image": True,
@@ -58,7 +68,7 @@ _CONDITIONS = {
     "status": True,
     "reason": True,
     "message": True,
-    "lastTransitionTime": True,
+    "lastTransitionTime": _stamp,
     "observedGeneration": True,
 }
 
@@ -299,8 +309,8 @@ _METADATA = {
     "uid": True,
     "resourceVersion": True,
     "generation": True,
-    "creationTimestamp": True,
-    "deletionTimestamp": True,
+    "creationTimestamp": _stamp,
+    "deletionTimestamp": _stamp,
     "labels": True,
     "annotations": _annotations,
     "ownerReferences": {"kind": True, "name": True, "uid": True, "controller": True},

@@ -179,7 +179,7 @@ def read_archive(path: str) -> SeenCluster:
             raise ArchiveError(
                 "the dump is cut off: copy the whole file, or write it anew with `balloons dump`"
             ) from error
-        except (tarfile.TarError, zlib.error, gzip.BadGzipFile, ValueError) as error:
+        except (tarfile.TarError, zlib.error, gzip.BadGzipFile, ValueError, OverflowError) as error:
             raise ArchiveError(f"not a dump, or a damaged one; {ACCEPTED}") from error
 
 

@@ -225,3 +225,23 @@ def test_of_a_component_the_program_is_kept_where_it_is_one_and_only_flags_that_
 
 def test_a_kind_is_called_as_kubectl_takes_it() -> None:
     assert (kinds.PODS.name, kinds.NODE_POOLS.name) == ("pods", "nodepools.karpenter.sh")
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("2026-11-21T11:00:00Z", "2026-11-21T11:00:00Z"),
+        ("2026-11-21T13:00:00+02:00", "2026-11-21T11:00:00Z"),
+        ("2026-11-21T11:00:00", "2026-11-21T11:00:00Z"),
+        ("9999-12-31T23:59:59-01:00", None),
+        ("0001-01-01T00:00:00+01:00", None),
+        ("noon", None),
+    ],
+)
+def test_a_time_is_kept_as_api_servers_write_it(written: str, read: str | None) -> None:
+    """One without a zone, of the year 1, ended plan, top and status in a ValueError."""
+    made: dict[str, Any] = {"metadata": {"name": "a", "creationTimestamp": written, "deletionTimestamp": written}}
+    made["status"] = {"conditions": [{"type": "Ready", "lastTransitionTime": written}]}
+    node = msgspec.json.decode(kept(kinds.NODES, msgspec.json.encode(made)))
+    assert (node["metadata"]["creationTimestamp"], node["metadata"]["deletionTimestamp"]) == (read, read)
+    assert node["status"]["conditions"][0]["lastTransitionTime"] == read

@@ -84,6 +84,7 @@ def test_a_full_disk_or_a_member_cut_short_is_told(tmp_path: Path) -> None:
         {"cluster.json": json.dumps(HEAD | {"kind": "Pod"}).encode()},
         {"cluster.json": json.dumps(HEAD | {"surprise": 1}).encode()},
         {"cluster.json": b"[" * 100_000},
+        {"cluster.json": json.dumps(HEAD | {"takenAt": "9999-12-31T23:59:59-01:00"}).encode()},
         {"../../etc/passwd": b"x"},
         {"/etc/passwd": b"x"},
         {"lists/secrets.jsonl": b"{}"},
