@@ -1,5 +1,6 @@
 """Checks of the control plane and of what surrounds it."""
 
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -82,7 +83,7 @@ def stuck_taints(facts: Facts) -> Iterator[Trouble]:
                     f"node/{node.name}",
                     f"it still has the startup taint {taint.key} after {(facts.now_s - node.created_s) / 60:.0f} min: "
                     "no work starts there, and after 15 min it counts as unready",
-                    f"kubectl taint node {node.name} {taint.key}:{taint.effect}-",
+                    f"kubectl taint node {node.name} {shlex.quote(f'{taint.key}:{taint.effect}-')}",
                 )
 
 

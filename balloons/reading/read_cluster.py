@@ -14,6 +14,7 @@ that no more than one page is held whole.
 import gzip
 import io
 import os
+import re
 import stat
 import sys
 import tarfile
@@ -134,7 +135,18 @@ MOST_FILES = 10_000
 DEEPEST = 100
 """Levels of nesting; the API server's own limit for custom objects is near it, manifests have about 15."""
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+_NAME = re.compile(r"[-A-Za-z0-9.:_]*", re.ASCII)
+"""Wider than what any kind that is read here allows."""
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Names(msgspec.Struct):
+    name: Any = None
+    namespace: Any = None
+
+
+class _Named(msgspec.Struct):
+    metadata: _Names | None = None
 
 
 class ArchiveError(Exception):
@@ -248,12 +260,23 @@ def _objects(kind: Kind, content: IO[bytes]) -> tuple[tuple[bytes, ...], int]:
     texts, bad = [], 0
     for line in _lines(content):
         try:
-            texts.append(kept(kind, line))
+            text = kept(kind, line)
+            _check_names(text)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             bad += 1
+        else:
+            texts.append(text)
         if len(texts) + bad > MOST_OBJECTS:
             raise ArchiveError(f"more than {MOST_OBJECTS:,} {kind.plural}; {ACCEPTED}")
     return tuple(texts), bad
+
+
+def _check_names(text: bytes) -> None:
+    """Raises msgspec.ValidationError for a name that no API server takes: commands that people paste name objects."""
+    names = msgspec.json.decode(text, type=_Named).metadata
+    for name in (names.name, names.namespace) if names else ():
+        if isinstance(name, str) and not _NAME.fullmatch(name):
+            raise msgspec.ValidationError(f"{name[:80]!r} is no name of an object")
 
 
 def _lines(content: IO[bytes]) -> Iterator[bytes]:

@@ -116,6 +116,16 @@ def test_broken_and_deep_objects_are_counted(tmp_path: Path) -> None:
     assert (len(found.listed(kinds.PODS).objects), found.listed(kinds.PODS).unreadable) == (1, 3)
 
 
+@pytest.mark.parametrize("name", ["a; touch /tmp/x", "$(id)", "a b", "a\nb", "`id`", "é"])
+def test_an_object_whose_name_no_server_takes_is_counted_as_unreadable(tmp_path: Path, name: str) -> None:
+    """The doctor's fixes name objects, and are there to be pasted into a shell."""
+    objects = [{"metadata": {"name": "web-1.a"}}, {"metadata": {"name": name}}, {"metadata": {"namespace": name}}]
+    lines = b"".join(json.dumps(each).encode() + b"\n" for each in [*objects, {"metadata": 5}, {}])
+    head = json.dumps(HEAD | {"lists": {"pods": {}}}).encode()
+    found = read_archive(tarred(tmp_path / "x.tar.gz", {"cluster.json": head, "lists/pods.jsonl": lines}))
+    assert (len(found.listed(kinds.PODS).objects), found.listed(kinds.PODS).unreadable) == (3, 2)
+
+
 def test_objects_of_a_file_are_cut_down_as_those_of_a_cluster(tmp_path: Path) -> None:
     line = b'{"metadata":{"name":"a"},"spec":{"containers":[{"env":[{"value":"hunter2"}]}]},"more":1}\n'
     head = json.dumps(HEAD | {"lists": {"pods": {}}}).encode()
