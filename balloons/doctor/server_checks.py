@@ -68,7 +68,7 @@ def unseen_monitors(facts: Facts) -> Iterator[Trouble]:
                 yield Trouble(
                     called(kind, thing),
                     f"no Prometheus selects it (the first wants {_pairs(wanted)}): there are no metrics",
-                    f"kubectl label {called(kind, thing)} {_pairs(wanted)}",
+                    _labelling(called(kind, thing), wanted),
                 )
 
 
@@ -120,6 +120,12 @@ def _selects(prometheus: Mapping[str, Any], field: str, labels: Mapping[str, str
         for e in parts(selector, "matchExpressions")
     )
     return matches(LabelSelector(pairs(selector, "matchLabels"), tuple(terms)), labels)
+
+
+def _labelling(thing: str, labels: Mapping[str, Any]) -> str:
+    """The command that gives it these labels; where the selector names none, a word on what to do."""
+    pairs = " ".join(shlex.quote(f"{key}={value}") for key, value in sorted(labels.items()))
+    return f"kubectl label {thing} {pairs}" if pairs else f"kubectl edit {thing}  # labels that the selector matches"
 
 
 def _pairs(labels: Mapping[str, Any]) -> str:

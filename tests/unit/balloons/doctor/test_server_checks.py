@@ -124,6 +124,22 @@ def test_one_prometheus_that_selects_a_monitor_is_enough() -> None:
     assert "(the first wants other labels)" in sentence, "it says nothing of PodMonitors"
 
 
+@pytest.mark.parametrize(
+    ("labels", "fix"),
+    [
+        ({"release": "kps"}, "kubectl label servicemonitor/kube-balloons -n default release=kps"),
+        ({"team": "a", "release": "kps"}, "kubectl label servicemonitor/kube-balloons -n default release=kps team=a"),
+        ({}, "kubectl edit servicemonitor/kube-balloons -n default  # labels that the selector matches"),
+    ],
+)
+def test_a_monitor_is_given_each_label_by_itself(labels: Thing, fix: str) -> None:
+    """With a comma between them kubectl would make one value of all."""
+    selector = {"matchLabels": labels, "matchExpressions": [{"key": "team", "operator": "Exists"}]}
+    (trouble,) = troubles("KB042", watched_by({"serviceMonitorSelector": selector}))
+    name = trouble.object.partition("/")[2]
+    assert trouble.fix == fix.replace("kube-balloons -n default", name)
+
+
 def test_every_namespace_of_the_service_needs_a_flow_schema() -> None:
     elsewhere = {**SERVICE, "metadata": {**SERVICE["metadata"], "namespace": "second"}}
     both = [SERVICE, elsewhere]
