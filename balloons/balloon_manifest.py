@@ -227,8 +227,10 @@ def stored_terms(stored: Mapping[str, Any]) -> list[Term]:
 
 def hosts_in(terms: Sequence[Term], others: Iterable[LabelSelector]) -> tuple[str, ...]:
     """The host names that stored terms leave out, besides those that the `others`, selectors of pools, speak of."""
+    rules = [rule for rule in next(iter(terms), ()) if (rule.key, rule.operator) == (HOST_LABEL, "NotIn")]
+    if not rules:
+        return ()  # the usual case: the selectors, of which there may be a thousand, are not even looked at
     known = {part.values for selector in others for part in requirements(selector) if part.key == HOST_LABEL}
-    rules = (rule for rule in next(iter(terms), ()) if (rule.key, rule.operator) == (HOST_LABEL, "NotIn"))
     return tuple(value for rule in rules if rule.values not in known for value in rule.values)
 
 

@@ -188,8 +188,9 @@ def view_of(
     has_sized_balloons = pool.spec.strategy is Strategy.BALLOON and not is_explicit
     if has_sized_balloons:
         census = census.corrected(fitting.free_beside_work(census))
-    selectors = [pool.spec.nodes.selector, *(other.spec.nodes.selector for other in before)]
-    hosts = {name: hosts_in(term, selectors) for name, term in terms.items()}
+    hosts = {
+        name: hosts_in(term, (other.spec.nodes.selector for other in (pool, *before))) for name, term in terms.items()
+    }
     schedule = active_schedule(pool.spec.schedules, now.wall)
     refusing = _Refusing({}, frozenset(), census)
     if refused or snapshot.failed.get(pool.key) or any(hosts.values()):
@@ -376,6 +377,15 @@ def _aged(
             if node.is_ready and late_s.get(node.name, 0.0) >= limit_s:
                 states[node.name] = NodeState.SICK
     return states
+
+
+def deployments_by_pool(deployments: Mapping[ObjectKey, Deployment]) -> dict[ObjectKey, dict[ObjectKey, Deployment]]:
+    """Deployments by the pool that their labels name, copies among them: each pool is then asked for its own only."""
+    by_pool: dict[ObjectKey, dict[ObjectKey, Deployment]] = {}
+    for key, deployment in deployments.items():
+        metadata = deployment.metadata
+        by_pool.setdefault(ObjectKey(metadata.namespace, metadata.labels.get(POOL_LABEL, "")), {})[key] = deployment
+    return by_pool
 
 
 def own_deployments(key: ObjectKey, deployments: Mapping[ObjectKey, Deployment]) -> dict[str, Deployment]:
