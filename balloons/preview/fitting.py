@@ -285,6 +285,14 @@ def fill_evenly(
     return put
 
 
+def _top_up(opened: Place, asked: AskedClass, count: int, lowest: int) -> None:
+    """Put more of the pods on a host that has just come, while the emptiest of the others (`lowest`) lets it."""
+    while asked.spread is not None and (has := opened.has(asked)) < count and opened.takes(asked):
+        if has >= opened.most(min(lowest, has), asked.spread.skew):
+            break
+        opened.put(asked, 1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangFit:
     """One gang. `pods_on_new` is 0 where it fits what is there; then it can start whole, now."""
@@ -363,11 +371,14 @@ class _State:
     def place(self, asked: AskedClass, gang: str, count: int) -> None:
         """Put `count` pods of one class where they fit, nodes that are there first."""
         there, new = self._fill(asked, count)
-        while (left := count - there - new) and (opened := self._open(asked, left)):
-            new += opened
-            if asked.spread is not None:
-                # It may take more itself. No other host does: with one more of them the fewest on any host are no more.
-                new += self._fill(asked, count - there - new)[1]
+        left = count - there - new
+        # A host that takes no more now never will: the emptiest is full or closed to them, and holds back the rest.
+        lowest = min((place.has(asked) for place in self._counted(asked)), default=MOST_PODS) if left else 0
+        while left and (opened := self._open(asked, left)) is not None:
+            _top_up(opened, asked, left, lowest)
+            lowest = min(lowest, opened.has(asked))
+            left -= opened.has(asked)
+        new = count - there - left
         self._on_there += there
         self._on_new += new
         if gang:
@@ -383,8 +394,7 @@ class _State:
         if asked.spread is None:
             put = fill(places, asked, count)
         else:
-            domains = places if asked.spread.honors_taints else self._domains(asked)
-            put = fill_evenly(places, domains, asked, asked.spread, count)
+            put = fill_evenly(places, self._counted(asked), asked, asked.spread, count)
         on_new = sum(pods for place, pods in put if place.pool)
         return sum(pods for _, pods in put) - on_new, on_new
 
@@ -392,8 +402,10 @@ class _State:
         """Places whose labels and taints let the class in."""
         return self._those(("open", *asked.key), lambda place: admits(place.node, asked.wanted))
 
-    def _domains(self, asked: AskedClass) -> list[Place]:
+    def _counted(self, asked: AskedClass) -> list[Place]:
         """Hosts that the scheduler counts when it spreads the class: by their labels alone, whatever their taints."""
+        if asked.spread is None or asked.spread.honors_taints:
+            return self._open_to(asked)
         return self._those(("domain", *asked.key), lambda place: selects(asked.wanted, place.node.labels))
 
     def _those(self, key: tuple[object, ...], is_one: Callable[[Place], bool]) -> list[Place]:
@@ -403,8 +415,8 @@ class _State:
         self._judged[key] = known, len(self._places)
         return known
 
-    def _open(self, asked: AskedClass, count: int) -> int:
-        """One more node in the first pool that takes the class; how many pods it takes."""
+    def _open(self, asked: AskedClass, count: int) -> Place | None:
+        """One more node in the first pool that takes the class, with as many of its pods as that lets it have."""
         for name, shape in self._pools:
             place = Place(node_of(shape), shape.room, name or "new")
             here = min(count, place.takes(asked)) if admits(place.node, asked.wanted) else 0
@@ -413,8 +425,8 @@ class _State:
                 place.put(asked, here)
                 self._places.append(place)
                 self._new[name] = self._new.get(name, 0) + 1
-                return here
-        return 0
+                return place
+        return None
 
     def _why(self, wanted: PodClass) -> str:
         if not self._pools:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from balloons.preview.fitting import Fitting, PodsError, asked_pods, fit_pods
+from balloons.preview.fitting import AskedClass, Fitting, Place, PodsError, asked_pods, fit_pods
 from balloons.preview.inputs import NodeShape, PlanInputs, assumed_inputs
 from balloons.view.node_load_and_devices import load_of
 from tests.world import a_node, work
@@ -112,8 +112,8 @@ def test_a_new_node_may_come_in_any_zone_of_its_pool(zone: str, nodes: dict[str,
     """The newest node, which speaks for those to come, is in one of them by chance."""
     key = "topology.kubernetes.io/zone"
     given = inputs(labels={"pool": "gpu", key: "a"}, zones=("a", "b"))
-    found = fitted(job(nodeSelector={key: zone}), given=given)
-    assert (dict(found.new_nodes), bool(found.unplaceable)) == (nodes, not nodes)
+    fit = fitted(job(nodeSelector={key: zone}), given=given)
+    assert (dict(fit.new_nodes), bool(fit.unplaceable)) == (nodes, not nodes)
 
 
 def test_pods_that_keep_each_other_away_get_a_node_each() -> None:
@@ -161,6 +161,23 @@ def test_tainted_hosts_hold_an_even_spread_back_unless_it_honors_taints() -> Non
     assert (found.on_there, dict(found.new_nodes)) == (2, {"gpu": 4})
     honored = asked_pods([job(cpu="1", parallelism=6, topologySpreadConstraints=honoring)], is_gang=False)
     assert fit_pods(honored, nodes, {}, inputs()).on_there == 6
+
+
+def test_an_even_spread_over_many_new_hosts_looks_at_each_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With each host that came all others were looked at again."""
+    looks, has = 0, Place.has
+
+    def counted(place: Place, asked: AskedClass) -> int:
+        nonlocal looks
+        looks += 1
+        return has(place, asked)
+
+    monkeypatch.setattr(Place, "has", counted)
+    full = {f"n{index}": load_of([work("w", f"n{index}", cpu="16")], -10) for index in range(20)}
+    document = job(cpu="1", parallelism=300, topologySpreadConstraints=spread())
+    fit = fit_pods(asked_pods([document], is_gang=False), [a_node(name) for name in full], full, inputs())
+    assert (fit.on_there, dict(fit.new_nodes)) == (0, {"gpu": 300})
+    assert looks < 20 * 320
 
 
 def test_karpenter_puts_no_more_than_the_skew_on_a_host_that_it_buys() -> None:
