@@ -1,5 +1,6 @@
 """What checks go by: priorities, placeholders and their pods, and names in few words."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -8,6 +9,9 @@ from balloons.cluster import kinds
 from balloons.doctor.check import Facts, Severity, called, is_pause, some
 from tests.doctor_cases import Cluster, pod, priority, workload
 from tests.seen_clusters import cluster
+from throttler.kube.pod import POOL_LABEL
+
+OF_P7 = {POOL_LABEL: "p7", "shape": "s"}
 
 
 def facts(objects: Cluster) -> Facts:
@@ -55,6 +59,30 @@ def test_a_priority_is_that_of_the_class_else_as_given_else_the_default(
 )
 def test_a_pod_that_only_waits(images: list[str], *, expected: bool) -> None:
     assert is_pause({"containers": [{"name": str(at), "image": image} for at, image in enumerate(images)]}) is expected
+
+
+def test_each_pod_is_looked_at_once_however_many_placeholders_there_are() -> None:
+    """Every pod's text was searched for the labels of every pool."""
+    steps = []
+    for count in (20, 200):
+        pools = [workload(f"p{i}", labels={POOL_LABEL: f"p{i}", "shape": "s"}) for i in range(count)]
+        pods = [pod(f"w{i}", "n1", labels={"app": "web"}) for i in range(1000)] + [
+            pod("b", labels={**OF_P7, "more": ""})
+        ]
+        known = facts({kinds.DEPLOYMENTS: pools, kinds.PODS: pods})
+        assert len(known.placeholders) == count
+        called = 0
+
+        def count_call(*_: Any) -> None:
+            nonlocal called
+            called += 1
+
+        sys.setprofile(count_call)
+        kept = known.placeholder_pods
+        sys.setprofile(None)
+        assert [pod["metadata"]["name"] for pod in kept] == ["b"]
+        steps.append(called)
+    assert steps[1] < 2 * steps[0]
 
 
 def test_placeholders_are_ours_and_anybodys_pause_below_zero() -> None:
