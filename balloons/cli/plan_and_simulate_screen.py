@@ -12,7 +12,7 @@ import click
 from balloons.cli.cluster_source import see
 from balloons.cli.documents import printed
 from balloons.cli.plan_command import DURATIONS, stated_of
-from balloons.cli.plan_files import documents, prices, write
+from balloons.cli.plan_files import documents, only_document, prices, write
 from balloons.cli.plan_text import PLAN_ROWS, answer_lines, chart, comparison_lines, plan_lines, wrapped
 from balloons.cli.terminal import CommandError, ExitCode, Look, Row, table, working
 from balloons.cli.values import Number, Seconds
@@ -90,7 +90,7 @@ def _kinds(*, with_findings: bool) -> tuple[Kind, ...]:
 def compare(options: Mapping[str, Any]) -> int:
     """Hold a saved plan against the nodes that have come since."""
     try:
-        saved = saved_plan(documents(options["compare"])[0])
+        saved = saved_plan(only_document(options["compare"]))
     except SavedPlanError as error:
         raise CommandError(f"{options['compare']}: {error}", ExitCode.BAD_INPUT) from error
     if options["offline"]:
@@ -275,7 +275,7 @@ def _value(name: str, text: str) -> float:
 def _from_file(options: Mapping[str, Any]) -> dict[str, Any]:
     """Figures of a file, under those of the command line."""
     path = options["file"]
-    body = documents(path)[0] if path else {}
+    body = only_document(path) if path else {}
     if not isinstance(body, dict):
         raise CommandError(f"{path}: accepted: a mapping of {', '.join(NAMES)}", ExitCode.BAD_INPUT)
     stated: dict[str, Any] = {}

@@ -43,6 +43,14 @@ def documents(path: str) -> list[Any]:
     return read
 
 
+def only_document(path: str) -> Any:
+    """The one document of a file. Raises CommandError, also where there are more: which one is meant?"""
+    read = documents(path)
+    if len(read) > 1:
+        raise _bad(path, f"{len(read):,} documents; accepted: one")
+    return read[0]
+
+
 def prices(path: str | None, price: float | None) -> Mapping[str, float]:
     """Instance type -> price per hour; `*` is what every other one costs."""
     by_type: dict[str, float] = {} if price is None else {"*": price}

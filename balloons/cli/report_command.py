@@ -139,11 +139,11 @@ def _new(options: Mapping[str, Any]) -> "Document":
 
 
 def _saved(path: str) -> "Document":
-    from balloons.cli.plan_files import documents
+    from balloons.cli.plan_files import only_document
     from balloons.report.document import DocumentError, read_document
 
     try:
-        return read_document(documents(path)[0])
+        return read_document(only_document(path))
     except DocumentError as error:
         raise CommandError(f"{path}: {error}", ExitCode.BAD_INPUT) from error
 

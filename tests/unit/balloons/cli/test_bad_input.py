@@ -66,6 +66,21 @@ def test_a_number_that_is_none_is_told_what_is_accepted(arguments: tuple[str, ..
     assert refused(*arguments).startswith(sentence)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("simulate", "--offline", "--file"),
+        ("plan", "--from", EXAMPLE, "--compare"),
+        ("report", "--plan"),
+    ],
+)
+def test_of_a_file_with_several_documents_none_is_taken_for_the_one(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """All but the first were passed over without a word."""
+    path = tmp_path / "figures.yaml"
+    path.write_text("boot: 30s\n---\nboot: 300s\n")
+    assert refused(*arguments, str(path)) == f"{path}: 2 documents; accepted: one"
+
+
 @pytest.mark.parametrize("text", ["1_000", "٣", " 1"])
 def test_a_number_is_written_in_plain_digits(text: str) -> None:
     assert "accepted: a whole number from 1 to 100" in refused(*OFFLINE, "--servers", text)
