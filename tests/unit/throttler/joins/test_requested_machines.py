@@ -56,7 +56,7 @@ def test_nodes_tell_of_which_throttle_their_group_is(group: str, label: str, val
 
 
 def test_a_thousand_groups_are_told_apart_in_a_moment() -> None:
-    """It is done at each look. Each group's name was held against each node's: 3.5 s."""
+    """It is done at each look. Each group's name was held against each node's: four times as long for twice as many."""
     groups = {f"eks-team-{number}-pool-8ac1f7e2": 1 for number in range(1000)}
     there = tuple(node(f"n{number}", "web", **{EKS: f"team-{number}-pool"}) for number in range(1000))
     began_s = time.process_time()
