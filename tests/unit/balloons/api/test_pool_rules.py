@@ -279,7 +279,13 @@ def test_what_is_taken_fires_in_every_zone_in_both_directions(text: str) -> None
     assert next(CronSim(text, moment, reverse=True)) < moment
 
 
-@given(st.text(max_size=130) | st.text(alphabet="0123456789*/-, LW#?MONFRI", max_size=130))
+CRON_CHARACTERS = "0123456789*/-, LW#?MONFRI"
+MISTYPED = st.tuples(EXPRESSIONS, st.integers(0, 20), st.sampled_from(CRON_CHARACTERS)).map(
+    lambda typed: typed[0][: typed[1]] + typed[2] + typed[0][typed[1] :]
+)
+
+
+@given(st.text(max_size=130) | st.text(alphabet=CRON_CHARACTERS, max_size=130) | MISTYPED)
 def test_any_text_is_judged(text: str) -> None:
     if is_cron(text):
         assert next(CronSim(text, datetime(2026, 1, 1, tzinfo=UTC)))

@@ -1,6 +1,6 @@
 """When a Lease counts as abandoned: by what was read, when it was read, and nothing else."""
 
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,7 +77,14 @@ def test_holder_gets_the_same_time_after_the_guard_itself_was_frozen() -> None:
     assert watched(*frozen, *steadily(face(1), 605, 615)).is_abandoned(AFTER_S)
 
 
-@given(st.lists(st.tuples(st.floats(0.1, 60), st.sampled_from([None, 1, 2, 3])), max_size=60))
+READS = st.tuples(st.floats(0.1, 60), st.sampled_from([None, 1, 2, 3]))
+STRETCHES = st.tuples(st.integers(1, 30), st.floats(0.1, 12), st.sampled_from([None, 1, 1, 2])).map(
+    lambda stretch: [stretch[1:]] * stretch[0]
+)
+"""Reads that are alike, which is what a Lease that nobody renews looks like."""
+
+
+@given(st.lists(READS, max_size=60) | st.lists(STRETCHES, max_size=5).map(lambda parts: list(chain(*parts))))
 def test_abandoned_means_that_the_same_lease_was_read_for_all_that_time(reads: list[tuple[float, int | None]]) -> None:
     now_s, history, watch = 0.0, [], LeaseWatch(PERIOD_S)
     for gap_s, found in reads:

@@ -1,7 +1,7 @@
 """Two samples to a Reading, or to the reason why not."""
 
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import assume, given
@@ -97,6 +97,7 @@ def test_no_request_of_a_join_is_no_latency_rather_than_zero() -> None:
     assert reading.latency_s is None
 
 
+CUMULATED = ("requests", "failures", "refusals", "others_errors", "webhook_failures", "pulse")
 COUNTS = st.floats(min_value=0, max_value=2.0**53)
 TOTALS = st.none() | st.builds(Totals, COUNTS, COUNTS)
 SAMPLES = st.builds(
@@ -120,13 +121,52 @@ SAMPLES = st.builds(
 )
 
 
+@st.composite
+def later(draw: st.DrawFn, before: Sample) -> Sample:
+    """The same process some seconds later, its counters grown as a real server's may."""
+
+    def grown(count: float) -> float:
+        return count + draw(st.integers(0, 500))
+
+    def longer(totals: Totals | None) -> Totals | None:
+        return None if totals is None else Totals(totals.sum_s + draw(st.floats(0, 500)), grown(totals.count))
+
+    return replace(
+        before,
+        taken_s=before.taken_s + draw(st.floats(0.5, 300)),
+        requests=grown(before.requests),
+        failures=grown(before.failures),
+        refusals=grown(before.refusals),
+        others_errors=grown(before.others_errors),
+        webhook_failures=grown(before.webhook_failures),
+        latency=longer(before.latency),
+        service=longer(before.service),
+        pulse=grown(before.pulse) + 1,
+    )
+
+
+YOUNG = SAMPLES.map(
+    lambda sample: replace(
+        sample,
+        **{name: float(int(getattr(sample, name)) % 1_000_000) for name in CUMULATED},
+        latency=None,
+        service=Totals(0.0, 0.0),
+        wall_s=None,
+        waits={},
+        cpu_s=None,
+    )
+)
+"""Counters small enough that what is added to them shows, each from 0 on."""
+
+
 def is_sound(reading: Reading) -> bool:
     numbers = [getattr(reading, field.name) for field in fields(reading)]
     return all(math.isfinite(number) and number >= 0 for number in numbers if isinstance(number, float))
 
 
-@given(SAMPLES, SAMPLES)
-def test_every_figure_of_every_window_is_finite_and_not_negative(before: Sample, after: Sample) -> None:
+@given(st.tuples(SAMPLES, SAMPLES) | YOUNG.flatmap(lambda before: st.tuples(st.just(before), later(before))))
+def test_every_figure_of_every_window_is_finite_and_not_negative(pair: tuple[Sample, Sample]) -> None:
+    before, after = pair
     reading = reading_between("a", before, after)
     if isinstance(reading, Reading):
         assert is_sound(reading)
