@@ -23,11 +23,12 @@ LEASE_S = 20.0
 
 
 class Replica:
-    """One service, whose requests about some resources somebody may refuse."""
+    """One service, whose requests about some resources somebody may refuse, or not know."""
 
     def __init__(self, cluster: LargeCluster, name: str) -> None:
         self._cluster = cluster
         self.refused: set[str] = set()
+        self.unserved: set[str] = set()
         client = client_for(self)
         clock = asyncio.get_running_loop().time
         self.elector = Elector(client, ElectorSettings(namespace="b", identity=name), clock=clock)
@@ -50,6 +51,9 @@ class Replica:
         if request.resource in self.refused:
             await asyncio.sleep(0.005)
             yield status_answer(403, "Forbidden", f"may not {request.verb} {request.resource}")
+        elif request.resource.partition("/")[0] in self.unserved:
+            await asyncio.sleep(0.005)
+            yield status_answer(404, "NotFound", "the server could not find the requested resource")
         else:
             async with self._cluster.open(request, credentials) as answer:
                 yield answer
@@ -110,3 +114,18 @@ async def test_nobody_leads_while_everybody_is_blind_and_somebody_does_again_aft
         first.refused = second.refused = set()
         await asyncio.sleep(30 + LEASE_S)
         assert sum(leaders(first, second)) == 1
+
+
+async def test_balloons_whose_crd_is_deleted_stay_while_it_is_gone() -> None:
+    """A pool's would go after ten minutes; who cannot see pools must not take it that there are none."""
+    cluster = LargeCluster(nodes=3)
+    cluster.add_pool()
+    async with replicas(cluster) as (first, second):
+        cluster.control()
+        ((key, made),) = cluster.objects["deployments"].items()
+        first.unserved = second.unserved = {"balloonpools"}
+        cluster.drop("balloonpools", ("b", "gpu"))
+        cluster.forget_past("balloonpools")
+        await asyncio.sleep(700)
+        assert leaders(first, second) == [False, False]
+        assert cluster.objects["deployments"][key]["metadata"]["uid"] == made["metadata"]["uid"]
