@@ -19,6 +19,7 @@ What nobody can observe is not drawn, by these rules of syntax:
   does;
 - the size of a `lru_cache`, and a constant that its module reads for nothing else: it changes how long an answer takes,
   and not the answer;
+- None where False is returned: whoever asks whether cannot tell them apart, and True is drawn as well;
 - what `assert` and an AssertionError or NotImplementedError that is raised say, and `assert_never`: they run where the
   code itself is wrong.
 """
@@ -163,7 +164,7 @@ def _of_logic(node: ast.expr | ast.stmt) -> Iterator[_Change]:
             yield from (_set(node, "test", ast.Constant(value)) for value in (True, False))
         case ast.Continue() | ast.Expr(value=ast.Call()):
             yield _Change(node, ast.Pass())
-        case ast.Return(value=ast.expr() as value) if not (isinstance(value, ast.Constant) and value.value is None):
+        case ast.Return(value=ast.expr() as value) if not (_is_constant(value, None) or _is_constant(value, False)):
             yield _set(node, "value", ast.Constant(None))
 
 
@@ -177,6 +178,10 @@ def _of_values(node: ast.expr | ast.stmt) -> Iterator[_Change]:
             yield _set(node, "value", not value)
         case ast.Constant(value=int() | float() as value):
             yield _set(node, "value", 2 * value or 1)
+
+
+def _is_constant(node: ast.expr, value: bool | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is value
 
 
 def _operator_changes(node: ast.Compare, into: Mapping[type[ast.cmpop], type[ast.cmpop]]) -> Iterator[_Change]:

@@ -57,6 +57,8 @@ def test_share():
         ("x += a", {"x -= a"}),
         ("def f():\n    return a", {"def f():\n    return None"}),
         ("def f():\n    return None", set()),
+        ("def f():\n    return False", {"def f():\n    return True"}),
+        ("def f():\n    return 0", {"def f():\n    return 1", "def f():\n    return None"}),
         ('x: "Literal[3]" = a', set()),
         ("@dataclass(frozen=True)\nclass A(B, frozen=True):\n    x: int", set()),
         ("'text 3'", set()),

@@ -283,6 +283,11 @@ def test_a_request_without_the_gpu_is_not_kept() -> None:
     assert requests(shape, parse_resources({"cpu": "15800m", "memory": "63Gi"})) == requests(shape)
 
 
+@pytest.mark.parametrize("known", [{"cpu": 8000}, {"memory": 8000}, {}])
+def test_a_node_that_does_not_say_how_much_it_has_takes_no_balloon(known: Resources) -> None:
+    assert requests(Shape("m5", "m5", known, 1)) is None
+
+
 def test_nothing_is_left_on_a_node_full_of_daemons() -> None:
     shapes = shapes_of([(sized("n", cpu="600m"), load_of([daemon("d", "n", cpu="500m")], -10))])
     assert requests(next(iter(shapes.by_name.values()))) is None

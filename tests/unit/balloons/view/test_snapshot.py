@@ -1,5 +1,8 @@
 """The index: what snapshots say after any history of events, and what they cost."""
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -19,6 +22,7 @@ from balloons.view.snapshot import (
     Snapshot,
     StoredObject,
 )
+from tests.world import a_pool
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
@@ -298,3 +302,28 @@ def test_a_class_of_another_name_says_nothing_of_balloons() -> None:
     index.change_pod(None, pod("low", "n1", priority=-7))
     index.change_priority_class(None, PriorityClass(Metadata("other"), value=-5))
     assert view(index).loads["n1"].work == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "thing"),
+    [
+        (Index.change_node, node("n1")),
+        (Index.change_pod, pod("waiting")),
+        (Index.change_pod, pod("bound", "n1")),
+        (Index.change_pod, balloon("unbound")),
+        (Index.change_failed_balloon, FailedBalloon(ObjectKey("ns", "b"), "u", "n1", "gpu")),
+        (Index.change_pool, RefusedPool(Metadata("bad", "ns"), "size -1; accepted: 0 or more")),
+        (Index.change_pool, a_pool()),
+        (Index.change_deployment, Deployment(Metadata("a", "ns"))),
+        (Index.change_priority_class, PriorityClass(Metadata("other"), value=-5)),
+        (Index.change_buffer, StoredObject(Metadata("a", "ns"))),
+        (Index.change_template, StoredObject(Metadata("a", "ns"))),
+    ],
+)
+def test_what_went_is_in_no_view(change: Callable[[Index, Any, Any], None], thing: object) -> None:
+    index = Index(CLASS)
+    empty = view(index)
+    change(index, None, thing)
+    assert view(index) != empty
+    change(index, thing, None)
+    assert view(index) == empty
