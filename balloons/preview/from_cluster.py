@@ -146,19 +146,22 @@ def price_of(node: Node) -> float | None:
 def of_node_pool(node_pool: NodePool, size: Resources | None) -> Ceiling | None:
     """What `spec.limits` leave; None without limits, or where nothing tells how large a machine is."""
     limits = _limits(node_pool)
-    used = node_pool.status.resources
-    left = [(_room(limits[name], used.get(name, "0"), _each(name, size)), name) for name in sorted(limits)]
-    known = [(room, name) for room, name in left if room is not None]
+    resources = node_pool.status.resources
+    known = []
+    for name in sorted(limits):
+        most, used, one = _milli(limits[name]), _milli(resources.get(name, "0")), _each(name, size)
+        if most is not None and used is not None and one:
+            known.append((max(0, most - used) // one, name, used))
     if not known:
         return None
-    room, name = min(known)
-    detail = f"limits.{name} {limits[name]}, used {used.get(name, '0')}"
+    room, name, used = min(known)
+    detail = f"limits.{name} {limits[name]}, used {resources.get(name, '0')}"
     return Ceiling(
         name=f"NodePool/{node_pool.metadata.name}",
         nodes=room,
         detail=detail,
         resource=name,
-        used=(_milli(used.get(name, "0")) or 0) / 1000,
+        used=used / 1000,
         per_node=_each(name, size) / 1000,
     )
 
@@ -228,11 +231,6 @@ def _limits(node_pool: NodePool) -> Mapping[str, Any]:
 def _each(name: str, size: Resources | None) -> int:
     """Milli-units of one machine; 0 where it is not known."""
     return 1000 if name == NODES else (size or {}).get(name, 0)
-
-
-def _room(limit: Any, used: Any, node_size: int) -> int | None:
-    most, now = _milli(limit), _milli(used)
-    return None if most is None or now is None or not node_size else max(0, most - now) // node_size
 
 
 def _milli(value: Any) -> int | None:

@@ -282,7 +282,7 @@ def _still_holds(in_use: Resources, ideal: Resources, room: Resources, slack: Re
     if any(name not in ideal for name in extended(in_use)):
         return False
     return all(
-        KEPT_SHARE * ideal[name] <= in_use.get(name, 0) <= room.get(name, 0) - slack.get(name, 0) // 2
+        KEPT_SHARE * ideal[name] <= in_use.get(name, 0) <= room[name] - slack.get(name, 0) // 2
         for name in ("cpu", "memory")
     )
 

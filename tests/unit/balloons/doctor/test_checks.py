@@ -301,10 +301,16 @@ def test_only_karpenter_means_no_cutoff() -> None:
     assert sentences("KB001", objects) == []
 
 
-def test_a_cutoff_of_ones_own_counts() -> None:
+@pytest.mark.parametrize(
+    ("cutoff", "counts"),
+    [("-1000", True), ("-500", True), ("-499", False), ("-9999999999", True)]
+    + [(odd, False) for odd in ("-99999999999", "9" * 5000, "", "-", "low", "1e3", "-\N{ARABIC-INDIC DIGIT NINE}99")],
+)
+def test_a_cutoff_of_ones_own_counts_where_it_is_a_priority(cutoff: str, *, counts: bool) -> None:
     own = room(-500)
-    lowered = autoscaler("--expendable-pods-priority-cutoff=-1000")
-    assert sentences("KB001", {**own, kinds.DEPLOYMENTS: [*own[kinds.DEPLOYMENTS], lowered]}) == []
+    told = autoscaler(f"--expendable-pods-priority-cutoff={cutoff}")
+    found = sentences("KB001", {**own, kinds.DEPLOYMENTS: [*own[kinds.DEPLOYMENTS], told]})
+    assert (found == []) is counts
 
 
 def test_codes_choose_checks() -> None:

@@ -127,6 +127,15 @@ def test_a_held_node_joins_from_its_release_on() -> None:
     assert joins.join_s == 30.0
 
 
+@pytest.mark.parametrize("order", [(-10.0, -20.0), (-20.0, -10.0)])
+def test_of_several_nodes_the_one_that_came_first_is_told(order: tuple[float, float]) -> None:
+    for rules, taints, oldest in ((RULES, (), "oldest_joining_s"), (WITH_TAINT, (PACED,), "oldest_held_s")):
+        story = Story(rules)
+        story.after(0, a_world())
+        nodes = [a_node(f"n{-age_s:g}", age_s=age_s, is_ready=False, taints=taints) for age_s in order]
+        assert getattr(story.after(30, a_world(*nodes)), oldest) == 20.0
+
+
 def test_machines_of_karpenter_boot_until_their_node_is_there() -> None:
     story = Story()
     story.after(0, a_world())

@@ -83,6 +83,10 @@ def test_a_server_is_full_with_less_cpu_where_requests_wait_twice_in_a_row(
     assert followed(queue_wait_s=wait_s, cpu_share=share).full_cpu == full_cpu
 
 
+def test_waits_of_a_server_whose_cpu_was_not_known_before_do_not_make_it_full() -> None:
+    assert followed(replace(KNOWN, cpu=()), queue_wait_s=0.3, cpu_share=0.4).full_cpu == 1.0
+
+
 @pytest.mark.parametrize(("before", "share", "full_cpu"), [(0.19, 0.19, 1.0), (0.2, 0.2, 0.2), (0.75, 0.3, 0.75)])
 def test_what_fills_a_server_is_between_a_fifth_and_three_quarters(
     before: float, share: float, full_cpu: float

@@ -619,3 +619,25 @@ def test_of_joins_that_were_not_seen_long_enough_nothing_is_learned() -> None:
 def test_a_count_of_late_machines_below_zero_is_none() -> None:
     sane = govern.sane(Joins(booting=5, late_booting=-1, joining=4, late_joining=-1, released=-1, lost=-1))
     assert (sane.booting, sane.joining, sane.released, sane.lost) == (5, 4, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "reason"), [(90, 0, ThrottleReason.ERRORS), (0, 90, ThrottleReason.IDLE_ERRORS)]
+)
+def test_errors_are_of_the_joins_that_were_there_while_they_were_counted(
+    then: int, now: int, reason: ThrottleReason
+) -> None:
+    flow = with_counts(JoinFlow(), Joins(joining=then), NOW_S - 5.0)
+    after = window_control.braked(with_errors(a_look(joining=now, flow=flow), 10.0))
+    assert after is not None
+    assert after.because.reason is reason
+
+
+def test_what_only_our_own_requests_met_tells_nothing_of_idle_servers() -> None:
+    facts = a_look(joining=0, quiet_since_s=0.0, load=Load(idle=(0.1,)))
+    busy = tuple(replace(trace, cpu=(0.6,)) for trace in facts.health.traces)
+    for new, idle in ((facts.health.new, (0.1, 0.6)), ((), (0.1,))):
+        health = replace(facts.health, new=new, new_own=facts.health.new, traces=busy)
+        after = govern.observed(facts.memory, health, facts.joins, SETTINGS, NOW_S)
+        assert after.load.idle == idle
+        assert (after.baseline == facts.memory.baseline) is not new
