@@ -20,6 +20,7 @@ from throttler.levers.ceiling import (
     RoomSearch,
     Uptake,
     is_pool_taken_up,
+    let_go,
 )
 from throttler.levers.lever import (
     TURN_S,
@@ -284,3 +285,18 @@ def test_a_users_limit_that_cannot_be_read_is_left_alone(limit: Any, *, is_reada
         not is_readable,
     )
     assert pool.cores == ("56" if is_readable else limit)
+
+
+@pytest.mark.parametrize(
+    ("throttle", "epoch", "gives_back"),
+    [("default", 3, True), ("default", 4, True), ("default", 2, False), ("other", 3, False)],
+)
+def test_what_is_another_throttles_gets_back_what_we_and_no_newer_leader_of_ours_wrote(
+    throttle: str, epoch: int, *, gives_back: bool
+) -> None:
+    pool = Pool({"cpu": "64"})
+    pool.look(0.0)
+    decision = let_go("NodePool/gpu", pool.server.pool(), "older", Holder(throttle=throttle, epoch=epoch))
+    assert (decision.state, decision.because.reason) == (LeverState.REFUSED, LeverReason.OTHER_THROTTLE)
+    assert bool(decision.writes) is gives_back
+    assert let_go("NodePool/gpu", None, "older", Holder(throttle=throttle, epoch=epoch)).writes == ()
