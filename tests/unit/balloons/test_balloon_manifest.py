@@ -250,3 +250,17 @@ def test_amounts_are_compared_and_not_their_texts(field: str, stored: Any, wante
 @pytest.mark.parametrize("stored", [{"cpu": "1001"}, {}, {"cpu": "no quantity"}, None])
 def test_other_amounts_are_told_apart(stored: Any) -> None:
     assert not says({"requests": stored}, {"requests": {"cpu": "1000"}})
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted", "is_said"),
+    [
+        ({"runAsNonRoot": True, "runAsUser": 65535}, {"runAsNonRoot": True}, False),
+        ({"runAsNonRoot": True, "runAsGroup": 65535}, {"runAsNonRoot": True}, False),
+        ({"runAsNonRoot": True, "runAsUser": 65535}, {"runAsNonRoot": True, "runAsUser": 65535}, True),
+        ({"runAsNonRoot": True, "fsGroup": 7}, {"runAsNonRoot": True}, True),
+        ({"runAsNonRoot": False}, {"runAsNonRoot": True}, False),
+    ],
+)
+def test_a_user_that_is_no_longer_named_must_go(stored: dict[str, Any], wanted: dict[str, Any], is_said: bool) -> None:
+    assert says({"securityContext": stored}, {"securityContext": wanted}) is is_said

@@ -19,12 +19,12 @@ from balloons.decide import release
 from balloons.decide.decide import decide
 from balloons.decide.decision import Action, ApplyObject, Decision, Memory, ReleaseBalloon
 from balloons.decide.pool_reasons import Reason
-from balloons.decide.release import Places, PodClass, admits, class_of, reserve
+from balloons.decide.release import Places, PodClass, admits, class_of, reserve, selects
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
-from throttler.kube.selectors import LabelSelector
+from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.kube.taints import Taint
 
 SETTINGS = DecideSettings()
@@ -390,3 +390,15 @@ def test_a_gang_takes_all_of_its_places_or_none() -> None:
     places = Places(nodes(2).values(), (), {}, NOW.wall.timestamp(), ())
     assert places.take(wanted, 9) == []
     assert len(places.take(wanted, 8)) == 8
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_selected"),
+    [({"zone": "a"}, True), ({"zone": "b"}, False), ({"zone": "b", "type": "x"}, True), ({"zone": "c"}, False)],
+)
+def test_of_the_terms_of_an_affinity_one_must_hold_whole(labels: dict[str, str], is_selected: bool) -> None:
+    in_a, in_b = (Requirement("zone", "In", (zone,)) for zone in "ab")
+    terms = ((in_a,), (in_b, Requirement("type", "In", ("x",))))
+    pod = work("p", scheduling=Scheduling(is_tried=True, node_terms=terms))
+    assert pod.scheduling is not None
+    assert selects(class_of(pod, pod.scheduling), labels) is is_selected

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.joins.cluster import CNI, RULES, SIZE, a_claim, a_node, a_world, daemons_on, pending
 from tests.unit.throttler.joins.test_count_joins import Story
+from throttler.api.throttle import Reserved
 from throttler.joins.demand import (
     LONGEST_LOOK_S,
     SEARCH_S,
@@ -192,3 +193,14 @@ def test_what_is_not_said_of_joins_and_of_a_cluster_is_none() -> None:
     for value in (Joins(), JoinWorld()):
         told = [getattr(value, field.name) for field in fields(value)]
         assert not any(told), told
+
+
+def test_a_pod_that_has_its_node_may_use_no_other() -> None:
+    assert not may_use(msgspec.structs.replace(pending("p"), scheduling=None), RULES)
+
+
+@pytest.mark.parametrize(("least", "urgent"), [(None, 0), (1000, 6), (1001, 0), (999, 6)])
+def test_many_pods_are_urgent_by_their_priority_alone(least: int | None, urgent: int) -> None:
+    rules = replace(RULES, reserved=Reserved(demand_at_most=2, priority_at_least=least))
+    pods = [pending(f"p{number}", priority=1000, is_one_per_node=True) for number in range(6)]
+    assert count_demand(pods, rules, SIZE).urgent == urgent

@@ -1,6 +1,7 @@
 """What the law says to a throttle's status, and what it finds there again."""
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -121,3 +122,9 @@ def test_whatever_was_learned_fits_the_api_and_comes_back_in_range(
     back = learned_of_status(status, WALL)
     assert back.window is None or 1 <= back.window <= 100_000
     assert back.load_per_join is None or 0 < back.load_per_join <= 1
+
+
+def test_that_a_knee_was_met_is_news() -> None:
+    stored = learned_status_of(replace(LEARNED, is_proven=False), NOTHING, WALL)
+    assert learned_status_of(LEARNED, stored, WALL).window_proven
+    assert not learned_status_of(replace(LEARNED, is_proven=False), stored, WALL).window_proven

@@ -641,3 +641,29 @@ def test_what_only_our_own_requests_met_tells_nothing_of_idle_servers() -> None:
         after = govern.observed(facts.memory, health, facts.joins, SETTINGS, NOW_S)
         assert after.load.idle == idle
         assert (after.baseline == facts.memory.baseline) is not new
+
+
+@pytest.mark.parametrize(
+    ("is_slow_start", "joining", "phase", "reason"),
+    [
+        (True, 0, Phase.SLOW_START, ThrottleReason.STARTING),
+        (True, 5, Phase.SLOW_START, ThrottleReason.UNKNOWN_LOAD),
+        (False, 5, Phase.AVOID, ThrottleReason.UNKNOWN_LOAD),
+    ],
+)
+def test_while_no_request_tells_of_the_load_the_window_stays(
+    *, is_slow_start: bool, joining: int, phase: Phase, reason: ThrottleReason
+) -> None:
+    assert window_control.unknown(a_look(is_slow_start=is_slow_start, joining=joining)) is None
+    facts = with_health(a_look(is_slow_start=is_slow_start, joining=joining), traces=())
+    after = window_control.unknown(facts)
+    assert after is not None
+    assert (after.phase, after.because.reason) == (phase, reason)
+    assert (after.memory.window, after.memory.moved_s) == (100.0, NOW_S)
+
+
+def test_idle_servers_that_answer_no_such_request_tell_their_cpu_and_no_baseline() -> None:
+    facts = a_look(joining=0, quiet_since_s=0.0)
+    mute = tuple(replace(trace, delay_s=None, before_s=None, cpu=(0.3,)) for trace in facts.health.traces)
+    after = govern.observed(facts.memory, with_health(facts, traces=mute).health, facts.joins, SETTINGS, NOW_S)
+    assert (after.load.idle, after.baseline) == ((0.3,), facts.memory.baseline)

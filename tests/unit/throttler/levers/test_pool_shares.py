@@ -520,3 +520,19 @@ def test_equal_pools_take_turns_of_half_a_minute(now_s: float, first: str) -> No
     needs = needs_of([Crowd(Scheduling(), {}, 3)] * 3, candidates)
     rooms = pool_rooms(1, candidates, needs, now_s)
     assert [name for name, room in rooms.items() if room.share] == [first]
+
+
+@pytest.mark.parametrize(
+    ("own", "operator", "is_possible"),
+    [
+        (("DoesNotExist",), "DoesNotExist", True),
+        (("Exists",), "DoesNotExist", False),
+        (("Exists", "DoesNotExist"), "DoesNotExist", True),
+        (("Exists",), "Exists", True),
+    ],
+)
+def test_where_no_values_are_listed_a_pool_may_have_the_label_or_rule_it_out(
+    own: tuple[str, ...], operator: str, is_possible: bool
+) -> None:
+    pool = a_pool(requirements=[term("cores", part) for part in own])
+    assert may_make(pool, Scheduling(node_terms=((Requirement("cores", operator),),))) is is_possible
