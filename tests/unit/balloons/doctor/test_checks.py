@@ -345,3 +345,27 @@ def test_a_machine_that_never_came_is_told_by_its_stage(launched: str, stage: st
     objects = {kinds.NODE_CLAIMS: [claim(launched, "False", created="2026-11-21T11:40:00Z")]}
     (sentence,) = sentences("KB032", objects)
     assert sentence == f"it has not {stage} after 1200 s; Karpenter deletes it after {limit_s} s"
+
+
+@pytest.mark.parametrize(
+    ("threshold", "cpu", "is_low"),
+    [
+        (None, "3999m", True),
+        (None, "4", False),
+        ("0.25", "1999m", True),
+        ("0.25", "2", False),
+        ("7", "7999m", True),
+        ("7", "8", False),
+        ("-1", "0", False),
+        ("half", "3999m", True),
+        ("half", "4", False),
+    ],
+)
+def test_a_node_is_used_too_little_below_the_autoscalers_own_threshold(
+    threshold: str | None, cpu: str, *, is_low: bool
+) -> None:
+    told = autoscaler() if threshold is None else autoscaler(f"--scale-down-utilization-threshold={threshold}")
+    held = {kinds.NODES: [node("n1")], kinds.PODS: [pod("room-1", "n1", requests={"cpu": cpu})]}
+    objects = placed(held)
+    found = sentences("KB013", {**objects, kinds.DEPLOYMENTS: [*room()[kinds.DEPLOYMENTS], told]})
+    assert bool(found) is is_low
