@@ -84,6 +84,18 @@ def test_a_waiting_pod_says_who_holds_it() -> None:
     ]
 
 
+@pytest.mark.parametrize(("used", "is_full"), [({"cpu": "64"}, True), ({"memory": "1Ti"}, True), ({}, False)])
+def test_a_pool_is_at_its_limits_where_one_of_them_is_reached(used: dict[str, str], is_full: bool) -> None:
+    general = {
+        "metadata": {"name": "general"},
+        "spec": {"limits": {"cpu": "64", "memory": "1Ti"}},
+        "status": {"resources": {"cpu": "8", "memory": "64Gi", **used}},
+    }
+    found = explain_pod(seen(pods=[pod()], node_pools=[general]), "ml", "train-0")
+    assert found is not None
+    assert ("nodepool general is at its limits" in [step.what for step in found.steps]) is is_full
+
+
 def node_of(pool: str, **amounts: str) -> dict[str, Any]:
     labels = {"karpenter.sh/nodepool": pool}
     return {"metadata": {"name": f"{pool}-0", "labels": labels}, "status": {"allocatable": {"cpu": "16", **amounts}}}
