@@ -5,10 +5,13 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.throttler.law.looks import reading
-from tests.unit.throttler.law.test_window_control import a_look
-from throttler.law import error_brake
+from tests.unit.throttler.law.test_window_control import NOW_S, a_look, with_errors
+from throttler.joins.joins import Joins
+from throttler.law import error_brake, window_control
+from throttler.law.join_model import JoinFlow, with_counts
 from throttler.law.server_health import error_share
 from throttler.law.settings import LawSettings
+from throttler.law.verdict import ThrottleReason
 
 DEFAULTS = LawSettings()
 
@@ -114,3 +117,15 @@ def test_errors_of_idle_servers_are_forgotten_after_three_minutes_and_the_128_ne
     assert [at_s for at_s, _ in idled(foreign, 199.0, (0.0, 10.0)).servers.samples] == [*range(73, 200), 199.0]
     assert [at_s for at_s, _ in idled(foreign, 377.0, (0.0, 10.0)).servers.samples] == [197.0, 198.0, 199.0, 377.0]
     assert [at_s for at_s, _ in idled(foreign, 5.0, (0.0, 10.0)).servers.samples] == [*range(6), 5.0], "not from later"
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "reason"), [(90, 0, ThrottleReason.ERRORS), (0, 90, ThrottleReason.IDLE_ERRORS)]
+)
+def test_errors_are_of_the_joins_that_were_there_while_they_were_counted(
+    then: int, now: int, reason: ThrottleReason
+) -> None:
+    flow = with_counts(JoinFlow(), Joins(joining=then), NOW_S - 5.0)
+    after = window_control.braked(with_errors(a_look(joining=now, flow=flow), 10.0))
+    assert after is not None
+    assert after.because.reason is reason

@@ -4,8 +4,11 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, STEP_S, Loop, begun, reading
+from tests.unit.throttler.law.test_window_control import NOW_S, SETTINGS, a_look, with_health
 from throttler.joins.joins import Joins
-from throttler.law.govern import govern
+from throttler.law import window_control
+from throttler.law.govern import govern, observed
+from throttler.law.join_model import Load
 from throttler.law.law_memory import LawMemory, Learned, learned_of
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
@@ -400,3 +403,39 @@ def test_a_day_of_looks_is_remembered_in_no_more_than_its_latest_part() -> None:
     assert len(memory.flow.points) == 900 // 5 + 1
     assert max(len(memory.baseline.samples), len(memory.foreign.servers.samples)) <= 180 // 5 + 1
     assert len(memory.load.idle) <= 20
+
+
+def test_what_only_our_own_requests_met_tells_nothing_of_idle_servers() -> None:
+    facts = a_look(joining=0, quiet_since_s=0.0, load=Load(idle=(0.1,)))
+    busy = tuple(replace(trace, cpu=(0.6,)) for trace in facts.health.traces)
+    for new, idle in ((facts.health.new, (0.1, 0.6)), ((), (0.1,))):
+        health = replace(facts.health, new=new, new_own=facts.health.new, traces=busy)
+        after = observed(facts.memory, health, facts.joins, SETTINGS, NOW_S)
+        assert after.load.idle == idle
+        assert (after.baseline == facts.memory.baseline) is not new
+
+
+@pytest.mark.parametrize(
+    ("is_slow_start", "joining", "phase", "reason"),
+    [
+        (True, 0, Phase.SLOW_START, ThrottleReason.STARTING),
+        (True, 5, Phase.SLOW_START, ThrottleReason.UNKNOWN_LOAD),
+        (False, 5, Phase.AVOID, ThrottleReason.UNKNOWN_LOAD),
+    ],
+)
+def test_while_no_request_tells_of_the_load_the_window_stays(
+    *, is_slow_start: bool, joining: int, phase: Phase, reason: ThrottleReason
+) -> None:
+    assert window_control.unknown(a_look(is_slow_start=is_slow_start, joining=joining)) is None
+    facts = with_health(a_look(is_slow_start=is_slow_start, joining=joining), traces=())
+    after = window_control.unknown(facts)
+    assert after is not None
+    assert (after.phase, after.because.reason) == (phase, reason)
+    assert (after.memory.window, after.memory.moved_s) == (100.0, NOW_S)
+
+
+def test_idle_servers_that_answer_no_such_request_tell_their_cpu_and_no_baseline() -> None:
+    facts = a_look(joining=0, quiet_since_s=0.0)
+    mute = tuple(replace(trace, delay_s=None, before_s=None, cpu=(0.3,)) for trace in facts.health.traces)
+    after = observed(facts.memory, with_health(facts, traces=mute).health, facts.joins, SETTINGS, NOW_S)
+    assert (after.load.idle, after.baseline) == ((0.3,), facts.memory.baseline)
