@@ -11,9 +11,8 @@ from typing import Any
 from balloons.cluster.object_fields import moment, part, parts, text, whole
 from balloons.preview.calibrate import Birth
 from balloons.preview.fitting import Fitting
-from balloons.preview.forecast import Band
+from balloons.preview.forecast import Band, Wave
 from balloons.preview.inputs import Known, PlanInputs, PoolFacts
-from balloons.preview.limits_and_waves import Wave
 from balloons.preview.scale_up_plan import ScaleUpPlan, Side
 from throttler.kube.quantities_and_durations import format_resources, rfc3339
 

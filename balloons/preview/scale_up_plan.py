@@ -15,14 +15,16 @@ from balloons.preview.forecast import (
     THROTTLE,
     Band,
     Forecast,
+    Limit,
     Maker,
+    Wave,
     forecast,
+    main_limit,
     policy_maker,
     typical_world,
 )
 from balloons.preview.from_cluster import lift
 from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts
-from balloons.preview.limits_and_waves import Limit, Wave, main_limit
 from balloons.preview.overload import is_collapse
 from balloons.preview.possible_worlds import World, median_world
 from balloons.preview.scale_up_run import Flow, FlowMoment, flow

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from balloons.preview.forecast import MOST_ADDED, Forecast, forecast, policy_maker, typical_world
+from balloons.preview.forecast import MOST_ADDED, Forecast, Limit, forecast, main_limit, policy_maker, typical_world
 from balloons.preview.inputs import NAMES, PlanInputs, Source, Stated, StatedError, check, with_stated
-from balloons.preview.limits_and_waves import Limit, main_limit
 from balloons.preview.plan_json import API_VERSION, seconds, side_json
 from balloons.preview.scale_up_plan import PlanError, Side, check_size, side
 

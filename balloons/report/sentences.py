@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from balloons.preview import overload
-from balloons.preview.forecast import NONE, THROTTLE
+from balloons.preview.forecast import NONE, THROTTLE, Limit
 from balloons.preview.inputs import NO_CLUSTER
-from balloons.preview.limits_and_waves import Limit
 from balloons.preview.scale_up_plan import Side
 from balloons.report import document
 from balloons.report.document import Document, Gang, Input, SavedBand, SavedSide, SavedWave

@@ -8,7 +8,7 @@ import pytest
 from balloons.preview.forecast import Band, Forecast
 from balloons.preview.inputs import assumed_inputs
 from balloons.preview.scale_up_plan import Asked, PlanError, ScaleUpPlan, check_size, make_plan
-from tests.unit.balloons.preview.test_limits_and_waves import USUAL, forecast_of
+from tests.unit.balloons.preview.test_waves import USUAL, forecast_of
 
 NOTHING_ASKED = make_plan(assumed_inputs(nodes=10), Asked(add=0), datetime(2026, 11, 21, 12, 0, tzinfo=UTC))
 ENDLESS = Band(None, None, None)

@@ -12,17 +12,20 @@ from balloons.preview.forecast import (
     THROTTLE,
     Band,
     Forecast,
+    Limit,
     PolicyError,
+    Wave,
     band,
+    binding,
     forecast,
     look_spread,
+    main_limit,
     policy_maker,
     time_band,
     typical_world,
 )
 from balloons.preview.inputs import PlanInputs, Stated, ThrottleFacts, assumed_inputs, with_stated
 from balloons.preview.join_progress import REQUESTS
-from balloons.preview.limits_and_waves import Limit, Wave, binding, main_limit
 from balloons.preview.scale_up_run import Flow, FlowMoment
 from tests.unit.balloons.preview import made_runs
 from tests.unit.balloons.preview.made_runs import moment

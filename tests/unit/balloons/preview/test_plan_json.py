@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.preview.fitting import Fitting, GangFit, Unplaceable
-from balloons.preview.forecast import Band
+from balloons.preview.forecast import Band, Limit, Wave
 from balloons.preview.inputs import Ceiling, Known, ThrottleFacts, assumed_inputs
-from balloons.preview.limits_and_waves import Limit, Wave
 from balloons.preview.plan_json import MOST_MOMENTS, Saved, compared, plan_json, saved_plan, seconds, side_json, thinned
 from balloons.preview.scale_up_plan import Asked, Cost, Relief, ScaleUpPlan, Side, SideMoment
 from tests.unit.balloons.preview.made_runs import forecast_of, moment, run

@@ -5,9 +5,8 @@ All joiners came at once, with 8 DaemonSets; joins of 7-10 s. The server's noise
 
 import pytest
 
-from balloons.preview.forecast import NONE, forecast, policy_maker, typical_world
+from balloons.preview.forecast import NONE, Limit, forecast, main_limit, policy_maker, typical_world
 from balloons.preview.inputs import Stated, assumed_inputs, with_stated
-from balloons.preview.limits_and_waves import Limit, main_limit
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from balloons.preview.fitting import Fitting, GangFit, Unplaceable
-from balloons.preview.forecast import Band, Forecast, Maker, policy_maker
+from balloons.preview.forecast import Band, Forecast, Limit, Maker, policy_maker
 from balloons.preview.inputs import (
     Ceiling,
     NodeShape,
@@ -25,7 +25,6 @@ from balloons.preview.inputs import (
     check,
     with_stated,
 )
-from balloons.preview.limits_and_waves import Limit
 from balloons.preview.plan_json import MOST_MOMENTS, plan_json, thinned
 from balloons.preview.scale_up_plan import (
     Asked,

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from balloons.preview.forecast import Band, Forecast, Maker, PolicyError, policy_maker
+from balloons.preview.forecast import Band, Forecast, Limit, Maker, PolicyError, policy_maker
 from balloons.preview.inputs import Known, PlanInputs, PoolFacts, StatedError, assumed_inputs
-from balloons.preview.limits_and_waves import Limit
 from balloons.preview.scale_up_plan import PlanError
 from balloons.preview.simulate import Sweep, simulate, simulation_json
 from tests.unit.balloons.preview.made_runs import forecast_of, moment, run

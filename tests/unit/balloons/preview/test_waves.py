@@ -4,8 +4,19 @@ from collections.abc import Sequence
 
 import pytest
 
-from balloons.preview.forecast import NONE, THROTTLE, Band, PolicyError, policy_maker, typical_world
-from balloons.preview.limits_and_waves import Limit, Wave, binding, main_limit, waves_of
+from balloons.preview.forecast import (
+    NONE,
+    THROTTLE,
+    Band,
+    Limit,
+    PolicyError,
+    Wave,
+    binding,
+    main_limit,
+    policy_maker,
+    typical_world,
+    waves_of,
+)
 from tests.unit.balloons.preview.made_runs import forecast_of, moment, run
 from tests.unit.balloons.preview.small_worlds import ROOMY, world
 from throttler.simulator.pacing_policies import FixedRate, FixedWindow
