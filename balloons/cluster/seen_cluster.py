@@ -16,9 +16,18 @@ import msgspec
 from balloons.api.pool import BalloonPool
 from balloons.api.pool_rules import decode_pool
 from balloons.cluster import kinds
-from balloons.cluster.component_flags import flags_of, gates_of, image_version
 from balloons.cluster.kinds import COMPONENTS, GATES_VARIABLE, Kind, is_component
-from balloons.cluster.object_fields import name_of, namespace_of, part, parts, text, texts
+from balloons.cluster.object_fields import (
+    flags_of,
+    gates_of,
+    image_version,
+    name_of,
+    namespace_of,
+    part,
+    parts,
+    text,
+    texts,
+)
 from throttler.api.throttle_rules import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube import cluster_autoscaler
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, CapacityQuota, read_status

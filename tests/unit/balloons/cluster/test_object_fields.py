@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from balloons.cluster import object_fields
-from balloons.cluster.object_fields import is_true, moment, whole
+from balloons.cluster.object_fields import flags_of, gates_of, image_version, is_true, moment, whole
 
 ODD: tuple[Any, ...] = (None, 7, True, "x", [], {}, 1.5)
 READERS: list[tuple[str, Any, tuple[Any, ...]]] = [
@@ -59,3 +59,43 @@ def test_a_time_is_in_utc_whatever_its_zone(written: str, hour: int | None) -> N
 def test_a_time_beyond_the_calendar_is_none(written: str) -> None:
     """Whoever may write a status may write it, and must not keep others from looking."""
     assert moment({"at": written}, "at") is None
+
+
+@pytest.mark.parametrize(
+    ("words", "flags"),
+    [
+        (["--a=1"], {"a": "1"}),
+        (["-a", "1"], {"a": "1"}),
+        (["--a", "--b"], {"a": "true", "b": "true"}),
+        (["--a="], {"a": ""}),
+        (["--a=", "1"], {"a": ""}),
+        (["--a=x=y"], {"a": "x=y"}),
+        (["--a=1", "--a=2"], {"a": "2"}),
+        (["program", "a", "--b"], {"b": "true"}),
+    ],
+)
+def test_flags_with_a_value_beside_them_or_apart(words: list[str], flags: dict[str, str]) -> None:
+    assert flags_of({"args": words}) == flags
+    assert flags_of({"command": words}) == flags
+    assert flags_of({"command": words[:1], "args": words[1:]}) == flags
+
+
+@pytest.mark.parametrize(
+    ("text", "gates"),
+    [("A=true,B=false", {"A": True, "B": False}), (" A = True , C", {"A": True}), ("A=1", {"A": False}), ("", {})],
+)
+def test_gates_are_on_by_the_word_true_alone(text: str, gates: dict[str, bool]) -> None:
+    assert gates_of(text) == gates
+
+
+@pytest.mark.parametrize(
+    ("image", "version"),
+    [
+        ("registry.k8s.io/autoscaling/cluster-autoscaler:v1.36.1", "v1.36.1"),
+        ("registry:5000/karpenter/controller:1.14.0@sha256:0a", "1.14.0"),
+        ("registry:5000/karpenter/controller@sha256:0a", ""),
+        ("controller", ""),
+    ],
+)
+def test_the_version_of_an_image_is_its_tag(image: str, version: str) -> None:
+    assert image_version(image) == version
