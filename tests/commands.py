@@ -22,7 +22,7 @@ _PROCESSES.set_forkserver_preload(
     [
         *(
             f"balloons.cli.{name}"
-            for name in ("doctor_text", "main", "plan_and_simulate_screen", "status_screen", "top_screen")
+            for name in ("doctor_text", "main", "make_plans_and_simulations", "status_screen", "top_screen")
         ),
         *("balloons.explain", "balloons.preview.forecast", "balloons.reading.read_cluster", "balloons.service.run"),
         "tests.commands",

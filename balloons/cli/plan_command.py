@@ -171,7 +171,7 @@ def plan(**options: Any) -> int:
     Exit codes: 0 done, 1 failed, 2 bad input, 3 the plan breaks a promise: not all nodes can come, machines are lost,
     pods fit nowhere, the API servers are overloaded, or --within is exceeded.
     """
-    from balloons.cli.plan_and_simulate_screen import compare, show_plan
+    from balloons.cli.make_plans_and_simulations import compare, show_plan
 
     check_asked(options, "to", "add", "pods", "job", "compare")
     if options["offline"]:

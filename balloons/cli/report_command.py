@@ -131,7 +131,7 @@ def _check_terminal(kind: str, path: str | None) -> None:
 
 
 def _new(options: Mapping[str, Any]) -> "Document":
-    from balloons.cli.plan_and_simulate_screen import planned
+    from balloons.cli.make_plans_and_simulations import planned
     from balloons.report.document import read_document
 
     _, body = planned(options, "report", with_findings=True)
@@ -170,7 +170,7 @@ def _drawn(plan: "Document", kind: str, options: Mapping[str, Any]) -> bytes:
 
 
 def _text(plan: "Document", options: Mapping[str, Any]) -> str:
-    from balloons.cli.plan_text import report_lines
+    from balloons.cli.plan_text_and_chart import report_lines
 
     look = Look.of_terminal("wide", has_headers=not options["no_headers"])
     if options["output"] is not None:

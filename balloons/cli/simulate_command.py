@@ -75,7 +75,7 @@ def simulate(**options: Any) -> int:
     It starts from the cluster, from a dump (--from), or from usual values (--offline). Figures that you give below
     replace these. Times are medians of several runs.
     """
-    from balloons.cli.plan_and_simulate_screen import show_simulation
+    from balloons.cli.make_plans_and_simulations import show_simulation
 
     if options["offline"]:
         check_offline(click.get_current_context())

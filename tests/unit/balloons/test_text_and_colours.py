@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from balloons.cli import plan_text, top_screen
+from balloons.cli import plan_text_and_chart, top_screen
 from balloons.report import chart, document
 from balloons.text_and_colours import COLOURS
 
@@ -11,7 +11,15 @@ PACKAGE = Path(__file__).resolve().parents[3] / "balloons"
 
 
 def test_all_that_reports_and_terminals_draw_has_a_colour_of_the_table() -> None:
-    drawn = {*document.STAGES, *plan_text.STAGES, *top_screen.STATE_MARKS, "pace", "load", "paced", "not paced"}
+    drawn = {
+        *document.STAGES,
+        *plan_text_and_chart.STAGES,
+        *top_screen.STATE_MARKS,
+        "pace",
+        "load",
+        "paced",
+        "not paced",
+    }
     assert drawn <= COLOURS.keys()
     assert list(chart.STAGES) == list(document.STAGES)
 

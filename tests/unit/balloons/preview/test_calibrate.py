@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from balloons.cli.plan_text import comparison_lines
+from balloons.cli.plan_text_and_chart import comparison_lines
 from balloons.cli.terminal import Look
 from balloons.preview.calibrate import Birth, births_of, boot, boot_jitter, dated, join, middle, reaction, ready_share
 from balloons.preview.inputs import BOOT_JITTER, BOOT_S, JOIN_S, REACTION_S, Source

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from balloons.cli.plan_text import chart
+from balloons.cli.plan_text_and_chart import chart
 from balloons.cli.terminal import Look
 from balloons.report.chart import DARK, LEVELS, NARROW, SLIDE, VARIABLES, WIDE
 from balloons.report.document import Document, DocumentError, courses_of, end_of, read_document, series_of
