@@ -223,6 +223,8 @@ def test_without_max_size_nothing_is_full() -> None:
     aim = target(headroom(max_size=None), None, Supply(busy=9, holdable=4, total=200), 0, 0)
     assert aim.because is not None
     assert aim.because.reason is Reason.ALLOWANCE
+    enough = target(headroom(max_size=None), None, Supply(busy=9, holdable=10, total=19), 0, None)
+    assert (enough.hold, enough.wait, enough.because) == (10, 0, None)
 
 
 @pytest.mark.parametrize(

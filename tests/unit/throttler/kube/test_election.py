@@ -138,6 +138,12 @@ def test_who_never_saw_a_lease_takes_one_that_is_not_there_and_who_saw_it_waits(
     assert placed.next_epoch() == 5, "epochs go on where they were"
 
 
+def test_who_made_the_lease_has_seen_one() -> None:
+    maker = election(None).saw(NO_RECORD, 99.0).wrote(OURS, 100.0)
+    robbed = maker.stepped_down().saw(NO_RECORD, 120.0)
+    assert step(robbed, 120.0) is ElectionStep.PLACE, "somebody may have taken it meanwhile, and it was removed then"
+
+
 @pytest.mark.parametrize("record", [NO_RECORD, Record(version="2")])
 def test_the_leader_takes_up_a_lease_that_was_removed_or_emptied_under_its_old_epoch(record: Record) -> None:
     leader = election(OURS).wrote(OURS, 100.0).saw(record, 101.0)
