@@ -181,7 +181,7 @@ def _is_crowded(node: Node, load: NodeLoad, requests: Resources) -> bool:
     a device that is broken, is not the doing of whoever looks at it with a debug pod."""
     allocatable, daemons, others = node.allocatable, load.daemons, load.others
     return any(
-        requests.get(name, 0) + daemons.get(name, 0) + milli > allocatable.get(name, 0)
+        requests[name] + daemons.get(name, 0) + milli > allocatable.get(name, 0)
         for name, milli in others.items()
         if milli and name in requests
     )
