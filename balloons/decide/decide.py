@@ -22,7 +22,7 @@ from balloons.decide.decision import Action, Decision, DeleteObject, Memory, Poo
 from balloons.decide.leave_alone import believe, blind, why_left_alone
 from balloons.decide.one_pool import Case, Outcome, PoolCase, decide_pool
 from balloons.decide.pool_reasons import Reason
-from balloons.decide.pool_view_and_schedule import Ages, deployments_by_pool, own_deployments, pool_of, view_of
+from balloons.decide.pool_view_and_schedule import Ages, PoolDeployments, deployments_by_pool, pool_of, view_of
 from balloons.decide.release import reserve
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import is_bounded, let_go, lowered_buffers_unseen, lowered_unseen
@@ -206,14 +206,14 @@ def _unseen(
     unready = [node for node in snapshot.nodes.values() if not node.is_ready] if sees_nodes else []
     unseen = {key: before for key, before in memory.unseen.items() if sees_nodes and key in snapshot.deployments}
     buffers: dict[ObjectKey, UnseenBuffers] = {}
-    deployments = deployments_by_pool(snapshot.deployments)
+    deployments = deployments_by_pool(snapshot.deployments.values())
     decisions = []
     for key, pool in sorted(snapshot.pools.items()):
         actions: list[Action] = []
         try:
             if sees_nodes and is_bounded(pool):
                 away = sum(matches(pool.spec.nodes.selector, node.labels) for node in unready)
-                for stored in own_deployments(key, deployments.get(key, {})).values():
+                for stored in deployments.get(key, PoolDeployments()).own.values():
                     unseen[stored.key], lower = lowered_unseen(stored, memory.unseen.get(stored.key), away, left_alone)
                     actions += lower
             if sees_nodes and snapshot.buffer_version and is_bounded(pool, Strategy.CAPACITY_BUFFER):
@@ -238,14 +238,14 @@ def _look_at_all(
     """What is seen of each pool, and why it must not be touched, if so; one that cannot be looked at is left as it is,
     and the others go on."""
     pools = sorted(snapshot.pools.values(), key=precedence)
-    deployments = deployments_by_pool(snapshot.deployments)
+    deployments = deployments_by_pool(snapshot.deployments.values())
     cases, failed = [], []
     for at, pool in enumerate(pools):
-        own_part = replace(snapshot, deployments=deployments.get(pool.key, {}))
+        labelled = deployments.get(pool.key, PoolDeployments())
         try:
             past = memory.pools.get(pool.key, PoolMemory())
             ages = Ages(unready, {name: now.monotonic_s - since_s for name, since_s in past.late_since_s.items()})
-            view = view_of(pool, claims[pool.key], own_part, settings, now, ages, past.refusals, pools[:at])
+            view = view_of(pool, claims[pool.key], snapshot, labelled, settings, now, ages, past.refusals, pools[:at])
             late = {name: past.late_since_s.get(name, now.monotonic_s) for name in view.late}
             balloons = [balloon.uid for balloon in snapshot.failed.get(pool.key, ())]
             failed_since = {uid: past.failed_since_s.get(uid, now.monotonic_s) for uid in balloons}

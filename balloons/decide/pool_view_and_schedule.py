@@ -4,7 +4,7 @@ Which schedule holds now. The question is "is now inside the window", never "whe
 was down at the firing, a clock that jumps and the nights when clocks change then need no care of their own.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -151,10 +151,21 @@ class Ages:
     late_s: Mapping[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class PoolDeployments:
+    """The Deployments that wear the labels of one pool."""
+
+    own: Mapping[str, Deployment] = field(default_factory=dict)
+    """By shape name; one that is being deleted is nobody's any more."""
+    copies: tuple[str, ...] = ()
+    """Names of those that wear all labels of the pool's and that somebody else has made, sorted."""
+
+
 def view_of(
     pool: BalloonPool,
     claim: Claim,
     snapshot: Snapshot,
+    labelled: PoolDeployments,
     settings: DecideSettings,
     now: Now,
     ages: Ages,
@@ -165,7 +176,7 @@ def view_of(
     the pools that come first where both select a node."""
     rules = Rules.of(pool, now.wall.timestamp(), ages.unready)
     census = take_census(claim.nodes, rules)
-    deployments = own_deployments(pool.key, snapshot.deployments)
+    deployments = labelled.own
     is_explicit = pool.spec.shape.type is ShapeType.EXPLICIT
     if is_explicit:
         shapes = explicit_shape(census.measured)
@@ -212,7 +223,7 @@ def view_of(
         late=(*_on_their_way(census), *short),
         refusals=refusing.refusals,
         alone=refusing.alone,
-        copies=copies(pool.key, snapshot.deployments),
+        copies=labelled.copies,
         leaving=tuple(balloon for balloon in census.balloons[NodeState.CLOSED] if balloon.node in going),
         left_out=_left_out(shapes, hosts, refusing, snapshot, now, is_bought=is_bought_by_karpenter(pool, claim)),
         avoided={
@@ -379,35 +390,21 @@ def _aged(
     return states
 
 
-def deployments_by_pool(deployments: Mapping[ObjectKey, Deployment]) -> dict[ObjectKey, dict[ObjectKey, Deployment]]:
-    """Deployments by the pool that their labels name, copies among them: each pool is then asked for its own only."""
-    by_pool: dict[ObjectKey, dict[ObjectKey, Deployment]] = {}
-    for key, deployment in deployments.items():
+def deployments_by_pool(deployments: Iterable[Deployment]) -> dict[ObjectKey, PoolDeployments]:
+    """All pools' at once: each asks for its own only, and there may be a thousand."""
+    own: dict[ObjectKey, dict[str, Deployment]] = {}
+    copies: dict[ObjectKey, list[str]] = {}
+    for deployment in deployments:
         metadata = deployment.metadata
-        by_pool.setdefault(ObjectKey(metadata.namespace, metadata.labels.get(POOL_LABEL, "")), {})[key] = deployment
-    return by_pool
-
-
-def own_deployments(key: ObjectKey, deployments: Mapping[ObjectKey, Deployment]) -> dict[str, Deployment]:
-    """A pool's, by shape name; one that is being deleted is nobody's any more."""
+        key = ObjectKey(metadata.namespace, metadata.labels.get(POOL_LABEL, ""))
+        if pool_of(metadata) != key:
+            if is_marked(metadata):
+                copies.setdefault(key, []).append(metadata.name)
+        elif metadata.deletion_timestamp is None:
+            own.setdefault(key, {})[metadata.labels.get(SHAPE_LABEL, "")] = deployment
     return {
-        deployment.metadata.labels.get(SHAPE_LABEL, ""): deployment
-        for deployment in deployments.values()
-        if _says(deployment.metadata, key)
-        and pool_of(deployment.metadata) == key
-        and deployment.metadata.deletion_timestamp is None
+        key: PoolDeployments(own.get(key, {}), tuple(sorted(copies.get(key, ())))) for key in own.keys() | copies.keys()
     }
-
-
-def copies(key: ObjectKey, deployments: Mapping[ObjectKey, Deployment]) -> tuple[str, ...]:
-    """Names of Deployments that wear all labels of the pool's and that somebody else has made, sorted."""
-    worn = (deployment.metadata for deployment in deployments.values() if _says(deployment.metadata, key))
-    return tuple(sorted(metadata.name for metadata in worn if is_marked(metadata) and pool_of(metadata) != key))
-
-
-def _says(metadata: Metadata, key: ObjectKey) -> bool:
-    """Whether the object's labels say that it is of this pool; nearly all objects are of others."""
-    return metadata.labels.get(POOL_LABEL) == key.name and metadata.namespace == key.namespace
 
 
 def pool_of(metadata: Metadata) -> ObjectKey:

@@ -178,8 +178,9 @@ def test_the_viewer_sees_what_the_commands_read_and_nothing_else() -> None:
     viewer = next(role for role in roles() if role["metadata"]["name"] == "kube-balloons-cli-viewer")
     granted = {(group, kind) for rule in viewer["rules"] for group in rule["apiGroups"] for kind in rule["resources"]}
     assert granted == {(kind.group, kind.plural) for kind in ALL_KINDS}
-    verbs = {verb for rule in viewer["rules"] for verb in rule["verbs"] if OUR not in rule["apiGroups"]}
-    assert verbs == {"list"}
+    watched = {kind for rule in viewer["rules"] for kind in rule["resources"] if "watch" in rule["verbs"]}
+    assert watched == {"balloonpools", "jointhrottles", "nodes", "pods"}, "what `status -w` and `top -w` follow"
+    assert {verb for rule in viewer["rules"] for verb in rule["verbs"]} == {"list", "watch"}
 
 
 def roles() -> list[Object]:
