@@ -174,12 +174,12 @@ def policies(_context: click.Context, _param: click.Parameter, begun: str) -> li
 def pools(context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
     """Pools that can grow."""
     from balloons.cluster import kinds, seen_cluster
-    from balloons.preview.from_cluster import group_of
+    from throttler.kube.node import group_of
 
     cluster = _seen(context, (kinds.NODES, kinds.NODE_POOLS))
     if cluster is None:
         return []
-    names = {group_of(node) for node in seen_cluster.nodes(cluster)} | {
+    names = {group_of(node.labels) for node in seen_cluster.nodes(cluster)} | {
         pool.metadata.name for pool in seen_cluster.node_pools(cluster)
     }
     return _some(names, begun)

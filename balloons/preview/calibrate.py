@@ -4,14 +4,14 @@ How nodes came to be, read off their own timestamps: whatever else was lost, obj
 """
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
 
 from balloons.preview.inputs import MOST_JITTER, REACTION_S, Known
-from throttler.kube.node import INSTANCE_TYPE_LABEL, POOL_LABELS
+from throttler.kube.node import INSTANCE_TYPE_LABEL, group_of
 from throttler.kube.quantities_and_durations import count
 
 LONGEST_S = 1800.0
@@ -108,7 +108,7 @@ class Birth:
 
     name: str
     pool: str
-    """The group that it belongs to, as `pool_in` names it."""
+    """The group that it belongs to, as `group_of` names it."""
     instance_type: str
     created_s: float
     """Registered."""
@@ -139,11 +139,6 @@ class Birth:
         return None if self.usable_s is None else self.usable_s - self.created_s
 
 
-def pool_in(labels: Mapping[str, str]) -> str:
-    """The name of the group of a node with these labels; empty where no label tells one."""
-    return next((labels[label] for label in POOL_LABELS if labels.get(label)), "")
-
-
 def births_of(
     nodes: Iterable[Dated], pods: Iterable[Dated], claims: Iterable[Dated], since_s: float = 0.0
 ) -> tuple[Birth, ...]:
@@ -171,7 +166,7 @@ def _birth(node: Dated, created_s: float, pods: list[Dated], claim: Dated | None
     own_s = None if ready_s is None else max([ready_s - created_s, *(done_s - made_s for made_s, done_s in daemons)])
     return Birth(
         name=node.metadata.name,
-        pool=pool_in(node.metadata.labels),
+        pool=group_of(node.metadata.labels),
         instance_type=node.metadata.labels.get(INSTANCE_TYPE_LABEL, ""),
         created_s=created_s,
         asked_s=asked_s if asked_s is not None and created_s - LONGEST_S <= asked_s <= created_s else None,

@@ -18,7 +18,7 @@ from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.object_fields import text
 from balloons.cluster.seen_cluster import Autoscaler, Component, Detected, SeenCluster, detect
 from balloons.preview import calibrate
-from balloons.preview.calibrate import DAY_S, Birth, births_of, dated, join, pool_in, reaction, ready_share
+from balloons.preview.calibrate import DAY_S, Birth, births_of, dated, join, reaction, ready_share
 from balloons.preview.inputs import (
     BACKGROUND,
     BOOT_JITTER,
@@ -42,7 +42,7 @@ from throttler.api.throttle import JoinThrottle
 from throttler.kube.cluster_autoscaler import KEY, NODES, CapacityQuota
 from throttler.kube.daemon_set import DaemonSet, wants_daemon
 from throttler.kube.karpenter import NodeClaim, NodePool
-from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, Node
+from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, Node, group_of
 from throttler.kube.pod import Pod
 from throttler.kube.quantities_and_durations import (
     DurationError,
@@ -91,17 +91,12 @@ class PoolsWorld:
     births: Sequence[Birth]
 
 
-def group_of(node: Node) -> str:
-    """The name of a node's group; empty where no label tells one."""
-    return pool_in(node.labels)
-
-
 def pools_of(world: PoolsWorld, named: Iterable[str] = ()) -> tuple[PoolFacts, ...]:
     """Every group that has nodes, and those that are `named` and have none yet; without ceilings."""
     grouped: dict[str, list[Node]] = {name: [] for name in named}
     for node in world.nodes:
         if CONTROL_PLANE not in node.labels:
-            grouped.setdefault(group_of(node), []).append(node)
+            grouped.setdefault(group_of(node.labels), []).append(node)
     if not grouped:
         grouped[""] = []
     members = {node.name: name for name, of_pool in grouped.items() for node in of_pool}
@@ -292,7 +287,7 @@ def _pools(
     is_ca = Autoscaler.CLUSTER_AUTOSCALER in detected.autoscalers
     status = next((text(config_map, "data", KEY) for config_map in cluster.plain(kinds.AUTOSCALER_STATUS)), "")
     groups = of_groups(status) if is_ca else None
-    sizes = {group_of(node): node.allocatable for node in nodes} | _claimed_sizes(cluster)
+    sizes = {group_of(node.labels): node.allocatable for node in nodes} | _claimed_sizes(cluster)
     pools = []
     for pool in pools_of(world, node_pools):
         own = node_pools.get(pool.name)

@@ -189,6 +189,11 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """Since when the node is not Ready, in seconds since the epoch; 0 where it is, or its condition has no date."""
 
 
+def group_of(labels: Mapping[str, str]) -> str:
+    """The name of the group of a node with these labels; empty where no label tells one."""
+    return next((labels[label] for label in POOL_LABELS if labels.get(label)), "")
+
+
 def is_leaving(node: Node) -> bool:
     """Whether the node is being removed, or an autoscaler is about to remove it."""
     return node.is_deleting or is_marked_to_leave(node.taints)
