@@ -15,7 +15,7 @@ import msgspec
 
 from balloons.api.pool import BalloonPool, Mode, Spread
 from balloons.view.claim import Term, away_from, deployment_name
-from balloons.view.shape import Shape
+from balloons.view.shape import Shape, extended
 from throttler.kube.node import HOST_LABEL, INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.pod import MANAGED_BY, POOL_LABEL, SHAPE_LABEL
 from throttler.kube.quantities_and_durations import QuantityError, Resources, format_resources, parse_quantity
@@ -140,7 +140,9 @@ def _tolerations(pool: BalloonPool) -> dict[str, Any]:
 
 
 def _container(pool: BalloonPool, spec: BalloonSpec) -> dict[str, Any]:
-    limits = {name: milli for name, milli in spec.requests.items() if milli and _needs_limit(name)}
+    # The API server refuses a request of these without a limit: they are never shared.
+    pages = [name for name, milli in spec.requests.items() if milli and name.startswith("hugepages-")]
+    limits = {name: spec.requests[name] for name in (*extended(spec.requests), *pages)}
     mounts = [{"name": f"pull-{i}", "mountPath": f"/images/{i}"} for i in range(len(pool.spec.pre_pull))]
     return {
         "name": "balloon",
@@ -156,11 +158,6 @@ def _container(pool: BalloonPool, spec: BalloonSpec) -> dict[str, Any]:
         },
         **({"volumeMounts": mounts} if mounts else {}),
     }
-
-
-def _needs_limit(name: str) -> bool:
-    """Whether the API server refuses a request of this without a limit: devices and huge pages are never shared."""
-    return "/" in name or name.startswith("hugepages-")
 
 
 def _volumes(images: Sequence[str]) -> dict[str, Any]:
