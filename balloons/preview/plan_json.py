@@ -23,8 +23,8 @@ MOST_SIDE_MOMENTS = 120
 """Of the course of each policy."""
 Json = dict[str, Any]
 KIND = "Plan"
-MOST_SECONDS = 1e12
-"""Of any figure that a comparison reads, as of those that a report draws."""
+MOST = 1e12
+"""Of any figure of a saved plan that is read: with larger ones axes and percentages mean nothing."""
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
 
@@ -371,7 +371,7 @@ def _number(value: Mapping[str, Any], key: str) -> float | None:
     number = value.get(key)
     if not isinstance(number, int | float) or isinstance(number, bool):
         return None
-    return float(number) if abs(number) <= MOST_SECONDS else None
+    return float(number) if abs(number) <= MOST else None
 
 
 def comparison_json(comparison: Comparison, at: datetime) -> dict[str, Any]:

@@ -14,10 +14,8 @@ from msgspec import Meta
 
 from balloons.preview.forecast import NONE, THROTTLE
 from balloons.preview.overload import is_collapse
-from balloons.preview.plan_json import thinned
+from balloons.preview.plan_json import MOST, thinned
 
-MOST = 1e12
-"""Of any figure: with larger ones axes and percentages mean nothing."""
 MOST_MOMENTS = 10_000
 MOST_ROWS = 1_000
 MOST_WAVES = 200
