@@ -119,6 +119,8 @@ class PoolWrites:
         """When a balloon was last made to leave each node."""
         self._repeats = Repeats()
         self._jobs: WriteJobs[ObjectKey, _Sort] = WriteJobs("pool", self._crashed)
+        self._problems: dict[tuple[ObjectKey, _Sort], str] = {}
+        """What could not be written, in words, until it has been."""
         self._turned_away_at_s = -math.inf
 
     def start(self, decided: Decision) -> Mapping[ObjectKey, float]:
@@ -151,12 +153,13 @@ class PoolWrites:
     @property
     def problems(self) -> dict[ObjectKey, str]:
         """What could not be written, by pool, until it has been."""
-        return {key: text for (key, _), text in self._jobs.problems.items() if text}
+        return {key: text for (key, _), text in self._problems.items() if text}
 
     def stand_by(self) -> None:
         """Somebody else leads: what was told and what failed is theirs to know. Writes under way meet the fence."""
         self._status_writer.forget(())
         self._jobs.forget(())
+        self._problems.clear()
 
     async def drain(self, timeout_s: float) -> None:
         """Let writes under way finish, their statuses included; what takes longer is cancelled."""
@@ -211,7 +214,7 @@ class PoolWrites:
             or self._repeats.may_apply(action.key, action.kind, action.manifest, self._clock())
         ]
         if not actions:
-            self._jobs.problems.pop((key, sort), None)
+            self._problems.pop((key, sort), None)
         if to_do:
             self._jobs.begin(key, sort, self._carry_out_all(key, sort, to_do, is_urgent=is_urgent, decision=decision))
         return True
@@ -246,10 +249,10 @@ class PoolWrites:
             if failures:
                 # Writes of one batch fail together: that is one failure to rest from, not as many as there are writes.
                 own.failed(key, max(failure.least_rest_s for failure in failures), self._clock())
-                self._jobs.problems[key, sort] = next(filter(None, (failure.words for failure in failures)), "")
+                self._problems[key, sort] = next(filter(None, (failure.words for failure in failures)), "")
                 break
         else:
-            self._jobs.problems.pop((key, sort), None)
+            self._problems.pop((key, sort), None)
             own.succeeded(key)
         if decision is not None:
             self._start_leaving(key, decision.actions)
@@ -315,6 +318,7 @@ class PoolWrites:
         self._status_writer.forget(known)
         self._repeats.forget(self._clock())
         self._jobs.forget(known)
+        self._problems = {key: problem for key, problem in self._problems.items() if key[0] in known}
 
 
 def _told(actions: Sequence[Action]) -> Iterable[str]:

@@ -67,8 +67,8 @@ Sort = TypeVar("Sort", bound=Hashable)
 class WriteJobs(Generic[Owner, Sort]):
     """What is being written: for each owner one job of each sort at a time. None waits for another, or fails with it.
 
-    Also what could not be written, until it has been, and what a dry run has told. `what` says in logs what the owners
-    are; `on_crash` is called with a job that ended by an error that nobody could foresee.
+    Also what a dry run has told. `what` says in logs what the owners are; `on_crash` is called with a job that ended by
+    an error that nobody could foresee.
     """
 
     def __init__(self, what: str, on_crash: Callable[[Owner, Sort], None]) -> None:
@@ -76,8 +76,6 @@ class WriteJobs(Generic[Owner, Sort]):
         self._on_crash = on_crash
         self._tasks: dict[tuple[Owner, Sort], asyncio.Task[None]] = {}
         self._shown: dict[Owner, tuple[str, ...]] = {}
-        self.problems: dict[tuple[Owner, Sort], str] = {}
-        """What could not be written, in words."""
 
     @property
     def owners(self) -> set[Owner]:
@@ -114,7 +112,6 @@ class WriteJobs(Generic[Owner, Sort]):
 
     def forget(self, known: Collection[Owner]) -> None:
         """Drop what is about owners that are gone."""
-        self.problems = {key: problem for key, problem in self.problems.items() if key[0] in known}
         self._shown = {owner: words for owner, words in self._shown.items() if owner in known}
 
     def _ended(self, owner: Owner, sort: Sort, task: asyncio.Task[None]) -> None:
