@@ -9,7 +9,7 @@ enforced only while cluster-autoscaler says that it is valid.
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -116,6 +116,10 @@ class CapacityQuotas(CeilingLever[QuotaLever, QuotaMemory, CapacityQuota]):
     def moves(self, thing: CapacityQuota, settings: QuotaLever, nodes: LabelSelector) -> bool:
         """The one that it names."""
         return thing.metadata.name == settings.name
+
+    def undecided(self, keys: Collection[ObjectKey], memory: QuotaMemory, before: QuotaMemory) -> QuotaMemory:
+        """There is one object."""
+        return before
 
     def decide(self, context: LeverContext, memory: QuotaMemory) -> tuple[tuple[LeverDecision, ...], QuotaMemory]:
         """What to write on the quota, which need not be there yet."""

@@ -5,7 +5,7 @@ else writes too is written less often. All times are monotonic seconds.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -519,6 +519,10 @@ class CeilingLever(Lever[Settings, Remembered], Generic[Settings, Remembered, Li
     @abstractmethod
     def moves(self, thing: Limited, settings: Settings, nodes: LabelSelector) -> bool:
         """Whether a throttle with these settings, which selects `nodes`, sets the limit on this object."""
+
+    @abstractmethod
+    def undecided(self, keys: Collection[ObjectKey], memory: Remembered, before: Remembered) -> Remembered:
+        """The memory where what was decided for these objects is not written: of them it is what it was `before`."""
 
     def owner(self, thing: Limited, throttles: Iterable[JoinThrottle]) -> str | None:
         """The first of the throttles that moves the object, by name; None: no one does."""

@@ -9,7 +9,7 @@ Of several MachineDeployments nobody can know which one the autoscaler takes for
 One that has room and orders nothing while nodes are waited for leaves it to the others.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Self
@@ -79,6 +79,13 @@ class MachineDeployments(CeilingLever[MachineDeploymentLever, MachineDeploymentM
     def moves(self, thing: MachineDeployment, settings: MachineDeploymentLever, nodes: LabelSelector) -> bool:
         """Those that it names: which labels their nodes carry does not stand on them."""
         return thing.metadata.namespace == settings.namespace and thing.metadata.name in settings.names
+
+    def undecided(
+        self, keys: Collection[ObjectKey], memory: MachineDeploymentMemory, before: MachineDeploymentMemory
+    ) -> MachineDeploymentMemory:
+        """By the groups' keys."""
+        groups = {key: before.groups.get(key, GroupMemory()) for key in keys}
+        return replace(memory, groups={**memory.groups, **groups})
 
     def decide(
         self, context: LeverContext, memory: MachineDeploymentMemory

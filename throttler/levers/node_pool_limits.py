@@ -6,13 +6,14 @@ trusted. All that must survive stands on the NodePools; the memory is for rate l
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 
 from throttler.api.throttle import NodePoolLever
 from throttler.joins.demand import Crowd
 from throttler.kube.karpenter import NODE_POOL_KIND, NodeClaim, NodePool
+from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import Scheduling
 from throttler.kube.quantities_and_durations import Resources, format_milli, larger, total
 from throttler.kube.reasons_and_events import Because, because
@@ -128,6 +129,11 @@ class NodePoolLimits(CeilingLever[NodePoolLever, NodePoolMemory, NodePool]):
     def moves(self, thing: NodePool, settings: NodePoolLever, nodes: LabelSelector) -> bool:
         """Those that it names, or whose nodes the throttle selects."""
         return is_of(thing, settings, nodes)
+
+    def undecided(self, keys: Collection[ObjectKey], memory: NodePoolMemory, before: NodePoolMemory) -> NodePoolMemory:
+        """By the pools' names."""
+        pools = {key.name: before.pools.get(key.name, CeilingMemory()) for key in keys}
+        return replace(memory, pools={**memory.pools, **pools})
 
     def decide(self, context: LeverContext, memory: NodePoolMemory) -> tuple[tuple[LeverDecision, ...], NodePoolMemory]:
         """What to write on each NodePool of the throttle."""

@@ -1,9 +1,10 @@
 """Writes what was decided for throttles: each in tasks of its own, its levers first, then its status and Events.
 
-Writes on one object are made in order; those on different objects at the same time, so that one that fails stops no
-other. Ceilings go their own way: one blocks growth for everybody, and must not wait until thousands of gates and taints
-have been released one by one, nor until a busy server has taken a status or an Event. An object is not written again
-before the caches show our last write, or that of whoever was faster, nor for a while after one that failed.
+Writes on one object are made in order; those on different objects at the same time, so that one that fails or gets no
+answer stops no other. Ceilings go their own way: one blocks growth for everybody, and must not wait until thousands of
+gates and taints have been released one by one, nor until a busy server has taken a status or an Event. An object is not
+written again before the caches show our last write, or that of whoever was faster, nor for a while after one that
+failed.
 
 How users are told: `throttler.kube.writes`; here is what of a throttle's status is news, and how often figures go out.
 """
@@ -107,7 +108,8 @@ _OTHER_SINCE = (LeverWriteOutcome.DONE, LeverWriteOutcome.CONFLICT, LeverWriteOu
 was decided on it can succeed."""
 _HARMLESS = (LeverWriteOutcome.DONE, LeverWriteOutcome.CONFLICT, LeverWriteOutcome.GONE, LeverWriteOutcome.FENCED)
 
-_Place = tuple[str, ObjectKey]
+Place = tuple[str, ObjectKey]
+"""An object: its kind and its key."""
 
 ANY = "*"
 """The version of a rest after a failure: the object is left alone, whatever has become of it."""
@@ -130,9 +132,8 @@ class _Problem:
 
 
 class _Job(enum.Enum):
-    """What is written for a throttle at one time; none waits for another."""
+    """What is written for a throttle at one time, beside each of its ceilings; none waits for another."""
 
-    CEILINGS = "ceilings"
     RELEASES = "releases"
     """Of gates, taints and labels."""
     NEWS = "status and Events"
@@ -154,36 +155,40 @@ class ThrottleWrites:
         *,
         is_dry_run: bool,
     ) -> None:
-        self._writers = {_Job.CEILINGS: writer, _Job.RELEASES: releasing}
+        self._writer, self._releasing = writer, releasing
         self._status_writer = status_writer
         self._metrics = metrics
         self._clock = clock
         self._is_dry_run = is_dry_run
-        self._jobs: WriteJobs[str, _Job] = WriteJobs("throttle", lambda name, job: None)
-        self._rests: dict[_Place, _Rest] = {}
-        self._problems: dict[tuple[str, _Place], _Problem] = {}
-        self._rooms = {job: asyncio.Semaphore(AT_ONCE) for job in self._writers}
+        self._jobs: WriteJobs[str, _Job | Place] = WriteJobs("throttle", lambda name, job: None)
+        self._rests: dict[Place, _Rest] = {}
+        self._problems: dict[tuple[str, Place], _Problem] = {}
+        self._ceilings_room, self._releases_room = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
 
-    def start(self, name: str, wanted: Iterable[LeverWrite], turn: Turn | None = None) -> bool:
-        """Begin to write what is wanted, and what the turn has to tell; False while earlier ceilings are under way.
+    def start(self, name: str, wanted: Iterable[LeverWrite], turn: Turn | None = None) -> frozenset[Place]:
+        """Begin to write what is wanted, and what the turn has to tell.
 
-        Releases that are under way are left to end, and new ones to the next call: nothing is decided on them.
+        Returns the objects with a ceiling of which an earlier write is under way: what was decided for them now is not
+        written. Releases that are under way are left to end, and new ones to the next call: nothing is decided on them.
         """
-        writes = self._open(wanted)
+        by_object: dict[Place, list[LeverWrite]] = {}
+        for write in self._open(wanted):
+            by_object.setdefault((write.kind, write.key), []).append(write)
         if self._is_dry_run:
-            self._jobs.show(name, (_told(write) for write in writes))
-            return True
-        bulk = [write for write in writes if write.kind not in CEILING_KINDS]
-        if bulk and not self._jobs.is_busy(name, _Job.RELEASES):
-            self._jobs.begin(name, _Job.RELEASES, self._write(name, _Job.RELEASES, bulk, None))
-        if self._jobs.is_busy(name, _Job.CEILINGS):
-            return False
-        ceilings = [write for write in writes if write.kind in CEILING_KINDS]
-        if ceilings:
-            self._jobs.begin(name, _Job.CEILINGS, self._write(name, _Job.CEILINGS, ceilings, turn))
-        elif turn is not None and self._status_writer.due(turn, self._problem(name)) is not None:
+            self._jobs.show(name, (_told(write) for writes in by_object.values() for write in writes))
+            return frozenset()
+        releases = [writes for (kind, _), writes in by_object.items() if kind not in CEILING_KINDS]
+        if releases and not self._jobs.is_busy(name, _Job.RELEASES):
+            self._jobs.begin(name, _Job.RELEASES, self._release(name, releases))
+        ceilings = {place: writes for place, writes in by_object.items() if place[0] in CEILING_KINDS}
+        passed_over = frozenset(place for place in ceilings if self._jobs.is_busy(name, place))
+        under_way = set(ceilings.keys() - passed_over)
+        for place in ceilings:
+            if place not in passed_over:
+                self._jobs.begin(name, place, self._write_ceiling(name, ceilings[place], under_way, turn))
+        if not under_way and turn is not None and self._status_writer.due(turn, self._problem(name)) is not None:
             self._begin_telling(name, turn)
-        return True
+        return passed_over
 
     def _begin_telling(self, name: str, turn: Turn) -> None:
         if not self._jobs.is_busy(name, _Job.NEWS):
@@ -222,18 +227,24 @@ class ThrottleWrites:
             ready += [] if is_resting else [write]
         return ready
 
-    async def _write(self, name: str, job: _Job, writes: Sequence[LeverWrite], turn: Turn | None) -> None:
-        things: dict[_Place, list[LeverWrite]] = {}
-        for write in writes:
-            things.setdefault((write.kind, write.key), []).append(write)
-        await asyncio.gather(*(self._write_one(name, on_object, job) for on_object in things.values()))
-        if turn is not None:
+    async def _release(self, name: str, releases: Iterable[Sequence[LeverWrite]]) -> None:
+        await asyncio.gather(*(self._write(name, writes, self._releasing, self._releases_room) for writes in releases))
+
+    async def _write_ceiling(
+        self, name: str, writes: Sequence[LeverWrite], under_way: set[Place], turn: Turn | None
+    ) -> None:
+        """The last of a turn's ceilings that are `under_way` to end has the turn told."""
+        await self._write(name, writes, self._writer, self._ceilings_room)
+        under_way.discard((writes[0].kind, writes[0].key))
+        if turn is not None and not under_way:
             self._begin_telling(name, turn)
 
-    async def _write_one(self, name: str, writes: Sequence[LeverWrite], job: _Job) -> None:
+    async def _write(
+        self, name: str, writes: Sequence[LeverWrite], writer: LeverWriter, room: asyncio.Semaphore
+    ) -> None:
         """The writes of one object."""
-        async with self._rooms[job]:
-            results = await self._writers[job].carry_out(writes)
+        async with room:
+            results = await writer.carry_out(writes)
         for result in results:
             self._noted(name, result)
 

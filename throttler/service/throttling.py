@@ -5,7 +5,7 @@ writes go out by themselves. On an orderly stop everything is handed over to ano
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -18,13 +18,12 @@ from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.lever import Clocks, Lane, LeverMemory, LeverScene, PoolGrowth
-from throttler.levers.scheduling_gate import SCHEDULING_GATES
 from throttler.scraping.signal_watch import SignalWatches
-from throttler.service.all_levers import leftover_writes
+from throttler.service.all_levers import CEILINGS, leftover_writes
 from throttler.service.restore_all import InForce
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_watches import ThrottleWatches
-from throttler.service.throttle_writes import ThrottleWrites
+from throttler.service.throttle_writes import Place, ThrottleWrites
 from throttler.service.tick import Memories, TickView, Turn, decide_throttles
 
 BUSY_S = 2.0
@@ -167,8 +166,9 @@ class Throttling:
         is_told = not view.missing or self._clock() - self._complete_at > BLIND_PATIENCE_S
         for turn in turns:
             self._log_changes(turn)
-            if not self._writes.start(turn.name, turn.lever_writes, turn if is_told else None):
-                self._forget_decisions(turn.name, before)
+            passed_over = self._writes.start(turn.name, turn.lever_writes, turn if is_told else None)
+            if passed_over and turn.name in before:
+                self._forget_decisions(turn.name, passed_over, before[turn.name].levers)
         for turn in leaving:
             self._writes.start(f"{turn.name} (leaving)", turn.lever_writes)
         if not view.missing:
@@ -176,16 +176,15 @@ class Throttling:
             self._writes.start(NOBODY, leftover_writes(view.scene, claiming))
         self._writes.forget({turn.name for turn in turns})
 
-    def _forget_decisions(self, name: str, before: Memories) -> None:
-        """Nobody carries out what was decided: the levers remember what they did before.
-
-        Gates are written all the same, and what was released must count from then on.
-        """
-        if name in before and name in self._memories:
-            gates = SCHEDULING_GATES.remembered(self._memories[name].levers)
-            levers = LeverMemory({**before[name].levers.by_lever, SCHEDULING_GATES.FIELD: gates})
-            kept = replace(self._memories[name], levers=levers)
-            self._memories = {**self._memories, name: kept}
+    def _forget_decisions(self, name: str, passed_over: Collection[Place], before: LeverMemory) -> None:
+        """Nobody carries out what was decided for these objects: of them is remembered what was before."""
+        memory = self._memories[name]
+        levers = dict(memory.levers.by_lever)
+        for lever in CEILINGS:
+            keys = {key for kind, key in passed_over if kind == lever.WRITES_ON.kind}
+            if keys:
+                levers[lever.FIELD] = lever.undecided(keys, lever.remembered(memory.levers), lever.remembered(before))
+        self._memories = {**self._memories, name: replace(memory, levers=LeverMemory(levers))}
 
     def _view(self, cluster: ClusterView) -> TickView:
         now_s, wall_s, watches = self._clock(), self._wall(), self._watches

@@ -17,7 +17,9 @@ from tests.unit.throttler.service.throttle_scene import (
     refused,
 )
 from throttler.kube.karpenter import NodePool
+from throttler.kube.metadata import ObjectKey
 from throttler.levers.lever import THROTTLE_LABEL, Lane
+from throttler.levers.node_pool_limits import NODE_POOL_LIMITS
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.throttling import BLIND_PATIENCE_S, BUSY_S, LEAVING_S, NOBODY, ClusterView, Throttling
@@ -135,17 +137,20 @@ def test_leftovers_are_left_alone_while_the_view_is_incomplete() -> None:
     assert not scene.writes.others
 
 
-def test_plans_that_nobody_carries_out_are_forgotten() -> None:
+def test_what_is_not_written_on_an_object_is_forgotten_and_on_no_other() -> None:
     scene = Scene(a_throttle(**LIMITS))
-    scene.watches.limited = (a_pool(),)
+    scene.watches.limited = (a_pool(), a_pool("pool-b"))
     waiting = ClusterView(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=tuple(pending(f"p{i}") for i in range(9)))
     scene.tick(0, waiting)
-    scene.writes.is_busy = True
+    scene.writes.busy = frozenset({("NodePool", ObjectKey("", "pool-a"))})
     scene.tick(5, waiting)
     before = scene.throttling._memories["default"]
     scene.tick(5, waiting)
     after = scene.throttling._memories["default"]
-    assert after.levers == before.levers
+    lever = NODE_POOL_LIMITS
+    pools_before, pools_after = lever.remembered(before.levers).pools, lever.remembered(after.levers).pools
+    assert pools_after["pool-a"] == pools_before["pool-a"]
+    assert pools_after["pool-b"].contest.written_s == pools_before["pool-b"].contest.written_s + 5
     assert after.law != before.law
 
 

@@ -13,6 +13,7 @@ from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import LimitedObject, Metadata
 from throttler.levers.lever import Clocks, LeverScene, LeverWrite
+from throttler.service.throttle_writes import Place
 from throttler.service.tick import TickView, Turn
 from throttler.signals.reading import Reading, Signals
 
@@ -105,19 +106,19 @@ class FakeSources:
 
 @dataclass
 class FakeWrites:
-    """Remembers what was to be written; `is_busy` is what a throttle whose writes are under way says."""
+    """Remembers what was to be written; `busy` are objects of which an earlier write is under way."""
 
     turns: list[Turn] = field(default_factory=list)
     others: dict[str, list[LeverWrite]] = field(default_factory=dict)
-    is_busy: bool = False
+    busy: frozenset[Place] = frozenset()
 
-    def start(self, name: str, wanted: Sequence[LeverWrite], turn: Turn | None = None) -> bool:
+    def start(self, name: str, wanted: Sequence[LeverWrite], turn: Turn | None = None) -> frozenset[Place]:
         if turn is not None:
             self.turns.append(turn)
-            return not self.is_busy
+            return self.busy & {(write.kind, write.key) for write in wanted}
         if wanted:
             self.others.setdefault(name, []).extend(wanted)
-        return True
+        return frozenset()
 
     def forget(self, known: Any) -> None:
         """Nothing is kept."""
