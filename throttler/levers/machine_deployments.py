@@ -158,7 +158,7 @@ def _shares(looks: Sequence["GroupCeiling"], budget: int, now_s: float) -> Mappi
     turn = [str(key) for key in (*keys[begin:], *keys[:begin])]
     usable = {str(look.group.key): look for look in looks if not look.is_full}
     good = [name for name, look in usable.items() if not look.memory.search.is_dry(now_s)]
-    probed = [name for name in usable if name not in good] if good and budget > len(good) else []
+    probed = [name for name in usable if name not in good] if budget > len(good) else []
     shares, left = dict.fromkeys(turn, 0), max(0, budget)
     for wants in (dict.fromkeys(probed, 1), dict.fromkeys(good, left), dict.fromkeys(usable, left)):
         for name, more in fair_shares(left, wants, turn).items():

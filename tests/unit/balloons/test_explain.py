@@ -257,6 +257,20 @@ def test_a_condition_whose_reason_changed_later_tells_the_reason_of_its_time() -
     ]
 
 
+def test_a_condition_keeps_its_words_where_one_event_of_its_time_has_its_reason() -> None:
+    pool = {
+        "metadata": {"name": "gpu", "namespace": "ml"},
+        "status": {"conditions": [condition("Ready", at(5), reason="Steady", message="3 warm")]},
+    }
+    events = [
+        event("BalloonPool", "gpu", "Steady", at(5), "2 warm"),
+        event("BalloonPool", "gpu", "Growing", at(5), "1 more"),
+    ]
+    found = explain_pool(seen(pools=[pool], events=events), "ml", "gpu")
+    assert found is not None
+    assert [step.message for step in found.steps if step.what == "Ready became True"] == ["3 warm"]
+
+
 def test_a_paused_pool_says_who_wants_it_so() -> None:
     pool = {
         "metadata": {

@@ -22,7 +22,7 @@ from balloons.view.snapshot import (
     Snapshot,
     StoredObject,
 )
-from tests.world import a_pool
+from tests.world import a_node, a_pool
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
@@ -295,6 +295,15 @@ def test_a_pod_is_found_by_its_uid_where_it_is() -> None:
     assert (index.pod_on("n2", "uid-a"), index.pod_on("n1", "uid-c")) == (None, None)
     assert index.failed_balloon("uid-a") is None
     assert (index.node("n1"), index.pool_of_node("n1")) == (None, None)
+
+
+def test_a_node_is_of_the_pool_that_selects_it() -> None:
+    index, pool = Index(CLASS), a_pool()
+    index.change_pool(None, pool)
+    index.change_node(None, a_node("ours"))
+    index.change_node(None, node("free"))
+    view(index)
+    assert [index.pool_of_node(name) for name in ("ours", "free", "gone")] == [pool.key, None, None]
 
 
 def test_a_class_of_another_name_says_nothing_of_balloons() -> None:
