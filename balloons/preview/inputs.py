@@ -9,7 +9,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import exp, isfinite
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from balloons.text_and_colours import duration
 from throttler.kube.quantities_and_durations import Resources, plural
@@ -418,11 +418,14 @@ def with_stated(inputs: PlanInputs, stated: Stated, by: str = "--") -> PlanInput
             burst=_burst(stated, controllers.burst),
             binds_per_s=figures.over("scheduler_qps", controllers.binds_per_s),
             reaction_s=figures.over("reaction", controllers.reaction_s),
-            launches_per_s=_launches(figures, controllers.launches_per_s),
+            launches_per_s=figures.over("launch_rate", controllers.launches_per_s),
             launch_burst=controllers.launch_burst if stated.launch_burst is None else int(stated.launch_burst),
             kill_timer_s=figures.over("kill_timer", controllers.kill_timer_s),
         ),
     )
+
+
+_MaybeKnown = TypeVar("_MaybeKnown", bound=Known | None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,7 +433,7 @@ class _Figures:
     stated: Stated
     by: str
 
-    def over(self, name: str, known: Known) -> Known:
+    def over(self, name: str, known: _MaybeKnown) -> Known | _MaybeKnown:
         value: Any = getattr(self.stated, name)
         return known if value is None else Known.stated(float(value), f"{self.by}{name.replace('_', '-')}")
 
@@ -438,10 +441,6 @@ class _Figures:
 def _burst(stated: Stated, known: Known) -> Known:
     """A raised rate is raised with its burst, as operators do: one and a half seconds' worth."""
     return known if stated.controller_qps is None else known.but(1.5 * stated.controller_qps)
-
-
-def _launches(figures: _Figures, known: Known | None) -> Known | None:
-    return known if figures.stated.launch_rate is None else figures.over("launch_rate", Known.stated(0.0, ""))
 
 
 def _pool(pool: PoolFacts, figures: _Figures, nodes: int, *, is_only: bool) -> PoolFacts:

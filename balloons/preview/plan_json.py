@@ -385,13 +385,13 @@ def comparison_json(comparison: Comparison, at: datetime) -> dict[str, Any]:
         "nodesPlanned": comparison.saved.nodes,
         "nodesCame": comparison.came,
         "nodesReady": comparison.ready,
-        "startedAfterSeconds": round(comparison.since_s, 1),
+        "startedAfterSeconds": seconds(comparison.since_s),
         "isInBand": comparison.is_in_band,
         "steps": [
             {
                 "ready": step.ready,
                 "predictedSeconds": step.predicted_s,
-                "realSeconds": None if step.real_s is None else round(step.real_s, 1),
+                "realSeconds": seconds(step.real_s),
                 "offBy": None if step.off_by is None else round(step.off_by, 4),
             }
             for step in comparison.steps

@@ -369,18 +369,18 @@ def decode_throttle(raw: bytes | msgspec.Raw | Mapping[str, Any]) -> JoinThrottl
 
 def _with_textual_thresholds(spec: Any) -> Any:
     """The same spec with whole-number thresholds as text: users write `threshold: 5` as well as `threshold: "5"`."""
-    signals = spec.get("signals") if isinstance(spec, dict) else None
-    alarms = signals.get("alarms") if isinstance(signals, dict) else None
-    if not isinstance(signals, dict) or not isinstance(alarms, list):
-        return spec
-    readable = [_with_textual_threshold(alarm) for alarm in alarms]
-    return {**spec, "signals": {**signals, "alarms": readable}}
+    match spec:
+        case {"signals": {"alarms": list() as alarms} as signals}:
+            readable = [_with_textual_threshold(alarm) for alarm in alarms]
+            return {**spec, "signals": {**signals, "alarms": readable}}
+    return spec
 
 
 def _with_textual_threshold(alarm: Any) -> Any:
-    if not isinstance(alarm, dict) or "threshold" not in alarm:
-        return alarm
-    return {**alarm, **texts({"threshold": alarm["threshold"]})}
+    match alarm:
+        case {"threshold": threshold}:
+            return {**alarm, **texts({"threshold": threshold})}
+    return alarm
 
 
 _FORM = Form(

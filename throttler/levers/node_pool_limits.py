@@ -271,9 +271,7 @@ def _searched(
     is_unmet = bool(share.lighter) or (share.share > 0 and need.visible > 0)
     search = memory.search.waited(now_s, is_unmet=is_unmet and room.may_move)
     sizes = memory.figures.largest if memory.figures else {}
-    is_size_known = bool(sizes) and all(
-        milli <= sizes.get(name, 0) for name, milli in need.hint.items() if name in sizes
-    )
+    is_size_known = bool(sizes) and all(milli <= sizes[name] for name, milli in need.hint.items() if name in sizes)
     # Where the pool had such machines the room is large enough, and only an order that is long overdue tells otherwise.
     doublings = 0 if is_size_known and not search.is_dry(now_s) else max(0, search.step(now_s) - 1)
     if share.lighter:

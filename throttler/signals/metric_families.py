@@ -143,7 +143,7 @@ class WantedLines:
         self._rest = text[end:]
         if len(self._rest) > MAX_LINE_BYTES:
             raise BadTextError(f"a line of more than {MAX_LINE_BYTES} bytes")
-        self._keep(text[: end + 1])
+        self._keep(text)
 
     def finish(self) -> list[bytes]:
         """The wanted lines; the last one counts only when its newline came."""
@@ -178,7 +178,7 @@ def parse_rows(lines: list[bytes]) -> list[Row]:
 
 
 def _found(text: bytes, needle: bytes) -> Iterator[bytes]:
-    """The lines of `text` that start with the name and nothing longer; `text` ends with a newline."""
+    """The whole lines of `text` that start with the name and nothing longer."""
     at = text.find(needle)
     while at >= 0:
         end = text.find(b"\n", at + 1)
