@@ -1,5 +1,7 @@
 """Hashed names: none of the users' own is left, the same name is the same hash, and decisions stay."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -241,6 +243,28 @@ def test_what_the_autoscaler_says_of_its_groups_is_read_as_before() -> None:
     assert [group.target for group in after.groups] == [group.target for group in before.groups] == [3, 1]
     assert after.at_s == before.at_s > 0
     assert len({group.name for group in after.groups}) == 2
+
+
+def shape(value: Any) -> Any:
+    """Types, and how many of each, without what they say."""
+    if isinstance(value, dict):
+        return [shape(inner) for inner in value.values()]
+    return [shape(item) for item in value] if isinstance(value, list) else type(value)
+
+
+@pytest.mark.parametrize("named", [every_kind_of_name(), names_that_are_only_mentioned()])
+def test_nothing_but_names_is_lost(named: dict[kinds.Kind, list[dict[str, object]]]) -> None:
+    before, after = as_dumped(named), hashed(as_dumped(named), KEY)
+    for kind in named:
+        pairs = zip(before.listed(kind).objects, after.listed(kind).objects, strict=True)
+        for old, new in (map(msgspec.json.decode, pair) for pair in pairs):
+            assert shape(old) == shape(new), kind
+
+
+def test_what_kubernetes_says_in_quotes_stays() -> None:
+    note = 'Insufficient "cpu"; taint "node.kubernetes.io/unreachable"; label "topology.kubernetes.io/zone"'
+    events = {kinds.EVENTS: [{"metadata": {"name": "a", "namespace": "default"}, "note": note}]}
+    assert note in msgspec.json.decode(hashed(cluster(events), KEY).listed(kinds.EVENTS).objects[0])["note"]
 
 
 def test_even_without_hashes_a_container_called_like_a_component_keeps_no_secret() -> None:

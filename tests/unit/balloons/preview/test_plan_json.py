@@ -12,7 +12,19 @@ from hypothesis import strategies as st
 from balloons.preview.fitting import Fitting, GangFit, Unplaceable
 from balloons.preview.forecast import Band, Limit, Wave
 from balloons.preview.inputs import Ceiling, Known, ThrottleFacts, assumed_inputs
-from balloons.preview.plan_json import MOST_MOMENTS, Saved, compared, plan_json, saved_plan, seconds, side_json, thinned
+from balloons.preview.plan_json import (
+    MOST_MOMENTS,
+    ComparedStep,
+    Comparison,
+    Saved,
+    compared,
+    comparison_json,
+    plan_json,
+    saved_plan,
+    seconds,
+    side_json,
+    thinned,
+)
 from balloons.preview.scale_up_plan import Asked, Cost, Relief, ScaleUpPlan, Side, SideMoment
 from tests.unit.balloons.preview.made_runs import forecast_of, moment, run
 from throttler.law.settings import LawSettings
@@ -269,3 +281,22 @@ def test_a_plan_is_compared_where_a_tenth_a_quarter_and_so_on_are_ready() -> Non
     assert steps() == [(1, 10.0), (2, 20.0), (5, 50.0), (8, 80.0), (9, 90.0), (10, 100.0)]
     assert steps(eta_s=None)[-1] == (10, None)
     assert steps(nodes=2) == [(1, 10.0), (1, 10.0), (1, 10.0), (2, 100.0), (2, 100.0), (2, 100.0)]
+
+
+def test_a_comparison_is_told_to_a_tenth_of_a_second() -> None:
+    late, open_ = (
+        ComparedStep(ready=5, predicted_s=90.0, real_s=75.26),
+        ComparedStep(ready=10, predicted_s=9.0, real_s=None),
+    )
+    comparison = Comparison(saved=saved_plan(SAVED), came=7, ready=6, since_s=6.04, steps=(late, open_))
+    body = comparison_json(comparison, AT)
+    assert (body["createdAt"], body["plannedAt"], body["startedAfterSeconds"]) == (
+        "2026-11-21T12:00:30Z",
+        "2026-11-21T12:00:30Z",
+        6.0,
+    )
+    assert (body["nodesPlanned"], body["nodesCame"], body["nodesReady"], body["isInBand"]) == (10, 7, 6, None)
+    assert body["steps"] == [
+        {"ready": 5, "predictedSeconds": 90.0, "realSeconds": 75.3, "offBy": -0.1638},
+        {"ready": 10, "predictedSeconds": 9.0, "realSeconds": None, "offBy": None},
+    ]

@@ -178,6 +178,10 @@ def test_what_cuts_do_not_change_gives_the_window_back() -> None:
     assert window_control.avoidance(a_look(90.0, index=(hot, hot), cuts=cuts)).because.reason is (
         ThrottleReason.BACKING_OFF
     )
+    # The least window cannot be cut on.
+    cuts = replace(cuts, joining=2)
+    least = window_control.avoidance(a_look(SETTINGS.window_min, joining=2, index=(hot, hot), cuts=cuts))
+    assert (least.memory.window, least.because.reason) == (120.0, ThrottleReason.DELAY_NOT_OURS)
 
 
 def test_a_delay_of_nothing_grows_the_window_as_a_small_one_does() -> None:
