@@ -17,10 +17,9 @@ from balloons.cli.dump_command import dump
 from balloons.cli.explain_command import explain
 from balloons.cli.guard_and_give_back_command import give_back, guard
 from balloons.cli.pause_and_resume_command import pause, resume
-from balloons.cli.plan_command import plan
+from balloons.cli.plan_and_simulate_command import plan, simulate
 from balloons.cli.report_command import report
 from balloons.cli.run_command import run
-from balloons.cli.simulate_command import simulate
 from balloons.cli.status_and_top_command import status, top
 from balloons.cli.terminal import ExitCode, end_quietly, fail
 from balloons.cli.values import Choice

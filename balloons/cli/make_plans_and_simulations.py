@@ -11,7 +11,7 @@ import click
 
 from balloons.cli.cluster_source import see
 from balloons.cli.documents import printed
-from balloons.cli.plan_command import DURATIONS, stated_of
+from balloons.cli.plan_and_simulate_command import DURATIONS, stated_of
 from balloons.cli.plan_files import documents, only_document, prices, write
 from balloons.cli.plan_text_and_chart import PLAN_ROWS, answer_lines, chart, comparison_lines, plan_lines, wrapped
 from balloons.cli.terminal import CommandError, ExitCode, Look, Row, table, working

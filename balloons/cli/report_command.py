@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from balloons.cli.plan_command import (
+from balloons.cli.plan_and_simulate_command import (
     InSections,
     asked_options,
     check_asked,

@@ -1,4 +1,4 @@
-"""`balloons plan` as a user runs it: without a cluster, on a dump, with bad input, and what it imports."""
+"""`balloons plan` and `simulate` from outside: without a cluster, on a dump, with bad input, and what they import."""
 
 import json
 import os
