@@ -70,7 +70,7 @@ def planned(options: Mapping[str, Any], command: str, *, with_findings: bool) ->
 
 
 def _findings(cluster: SeenCluster) -> list[dict[str, str]]:
-    from balloons.cli.doctor_text import diagnosis_document
+    from balloons.cli.doctor_command import diagnosis_document
     from balloons.doctor.diagnose import diagnose
 
     kept = ("code", "severity", "object", "message", "fix")

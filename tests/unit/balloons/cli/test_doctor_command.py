@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from balloons.cli.cluster_source import seconds, warn
-from balloons.cli.doctor_text import diagnosis_text, summary
+from balloons.cli.doctor_command import diagnosis_text, summary
 from balloons.cli.main import balloons
 from balloons.cli.terminal import Look
 from balloons.cluster import kinds

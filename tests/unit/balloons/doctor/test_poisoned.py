@@ -11,7 +11,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balloons.cli.doctor_text import diagnosis_document, diagnosis_text, summary
+from balloons.cli.doctor_command import diagnosis_document, diagnosis_text, summary
 from balloons.cli.terminal import Look
 from balloons.cli.top_screen import groups, rows
 from balloons.cluster import kinds, seen_cluster
