@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec
-from balloons.decide.decision import (
+from balloons.decide.decision_and_reasons import (
     Action,
     AnnotateNode,
     ApplyObject,

@@ -18,10 +18,18 @@ import msgspec
 
 from balloons.api.pool import BalloonPool, PoolStatus, Strategy
 from balloons.decide.census import NodeState, Unready, ages_s, unready_since
-from balloons.decide.decision import Action, Decision, DeleteObject, Memory, PoolDecision, PoolMemory, UnseenBuffers
+from balloons.decide.decision_and_reasons import (
+    Action,
+    Decision,
+    DeleteObject,
+    Memory,
+    PoolDecision,
+    PoolMemory,
+    Reason,
+    UnseenBuffers,
+)
 from balloons.decide.leave_alone import believe, blind, why_left_alone
 from balloons.decide.one_pool import Case, Outcome, PoolCase, decide_pool
-from balloons.decide.pool_reasons import Reason
 from balloons.decide.pool_view_and_schedule import Ages, PoolDeployments, deployments_by_pool, pool_of, view_of
 from balloons.decide.release import reserve
 from balloons.decide.settings import DecideSettings

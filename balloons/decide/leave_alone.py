@@ -9,8 +9,7 @@ from dataclasses import replace
 
 from balloons.api.pool import Strategy
 from balloons.decide.census import NodeState
-from balloons.decide.decision import PoolMemory
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import PoolMemory, Reason
 from balloons.decide.pool_view_and_schedule import PoolView, Short
 from balloons.decide.settings import DecideSettings
 from balloons.view.shape import are_alike

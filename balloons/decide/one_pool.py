@@ -5,7 +5,15 @@ from dataclasses import dataclass, replace
 
 from balloons.api.pool import PoolStatus, Strategy
 from balloons.decide.census import NodeState
-from balloons.decide.decision import Action, AnnotateNode, AskedShape, PoolDecision, PoolMemory, RemoveFailed
+from balloons.decide.decision_and_reasons import (
+    Action,
+    AnnotateNode,
+    AskedShape,
+    PoolDecision,
+    PoolMemory,
+    Reason,
+    RemoveFailed,
+)
 from balloons.decide.leave_alone import (
     conflict,
     notes,
@@ -14,7 +22,6 @@ from balloons.decide.leave_alone import (
     removal_limit,
     some_of,
 )
-from balloons.decide.pool_reasons import Reason
 from balloons.decide.pool_view_and_schedule import PoolView, wanted_size
 from balloons.decide.refusing import to_remove
 from balloons.decide.release import Reservations, releases

@@ -27,18 +27,18 @@ from balloons.balloon_manifest import (
     template_object,
 )
 from balloons.decide.census import NodeState
-from balloons.decide.decision import (
+from balloons.decide.decision_and_reasons import (
     Action,
     AnnotateNode,
     ApplyObject,
     DeleteObject,
     LeaveNode,
     MarkBalloon,
+    Reason,
     ReleaseBalloon,
     Unseen,
     UnseenBuffers,
 )
-from balloons.decide.pool_reasons import Reason
 from balloons.decide.pool_view_and_schedule import PoolView, pool_of
 from balloons.decide.settings import DecideSettings
 from balloons.decide.wanted_nodes import VICTIM_COST, Holding, Target, balloons_by_shape, choose_nodes

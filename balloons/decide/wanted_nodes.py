@@ -17,7 +17,7 @@ from math import inf
 
 from balloons.api.pool import Mode, PoolSpec, Schedule
 from balloons.decide.census import NodeState
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import Reason
 from balloons.decide.pool_view_and_schedule import PoolView, wanted_size
 from balloons.view.node_load_and_devices import EMPTY, NodeLoad
 from throttler.kube.metadata import ObjectKey

@@ -6,7 +6,7 @@ from typing import Any
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.kinds import Kind
 from balloons.cluster.object_fields import moment, name_of, part, parts, text, whole
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import Reason
 from balloons.doctor.check import Check, Facts, Severity, Trouble, called, some
 from throttler.api.throttle_rules import RefusedThrottle
 from throttler.kube.custom_objects import Invalid

@@ -13,7 +13,7 @@ import structlog
 
 from balloons.api.pool import BalloonPool
 from balloons.decide.decide import decide
-from balloons.decide.decision import Decision, Memory, PoolMemory
+from balloons.decide.decision_and_reasons import Decision, Memory, PoolMemory
 from balloons.decide.settings import DecideSettings
 from balloons.service.metrics import Metrics
 from balloons.service.pool_writes import PoolWrites

@@ -21,7 +21,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 
-from balloons.decide.decision import PoolDecision
+from balloons.decide.decision_and_reasons import PoolDecision
 from balloons.service.pool_status import HELD_UP, TURNED_AWAY, Standing, standing
 from balloons.service.preemptions import Found, GaveWay, Leaving, Taken
 from balloons.service.settings import ListenAddress, MetricsTls, SettingsError

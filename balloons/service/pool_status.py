@@ -18,8 +18,7 @@ from typing import Any
 import msgspec
 
 from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool, PoolStatus
-from balloons.decide.decision import PoolDecision
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import PoolDecision, Reason
 from balloons.view.snapshot import RefusedPool
 from throttler.kube.metadata import Condition, ObjectKey
 from throttler.kube.reasons_and_events import MESSAGE_LIMIT, EventAuthor, EventLimit, Sentence, conditions_since

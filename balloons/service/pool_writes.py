@@ -18,7 +18,7 @@ from typing import Protocol
 
 import structlog
 
-from balloons.decide.decision import (
+from balloons.decide.decision_and_reasons import (
     Action,
     AnnotateNode,
     ApplyObject,

@@ -4,7 +4,7 @@ import enum
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from balloons.decide.decision import (
+from balloons.decide.decision_and_reasons import (
     Action,
     AnnotateNode,
     ApplyObject,

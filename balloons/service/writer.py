@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from balloons.api.pool import PoolStatus
-from balloons.decide.decision import (
+from balloons.decide.decision_and_reasons import (
     Action,
     AnnotateNode,
     ApplyObject,

@@ -9,7 +9,7 @@ import msgspec
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec
 from balloons.decide.decide import decide
-from balloons.decide.decision import ApplyObject, Decision, Memory
+from balloons.decide.decision_and_reasons import ApplyObject, Decision, Memory
 from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import Circumstances, Deployment, Index, Now, PriorityClass, Snapshot
 from benchmarks.decide import population

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from balloons.decide.decision import Memory
+from balloons.decide.decision_and_reasons import Memory
 from benchmarks.decide.cluster import Cluster, targets
 from benchmarks.decide.population import BUSY_EVERY
 

@@ -7,8 +7,7 @@ from typing import Any
 import promql_parser
 
 from balloons.api.pool import PoolStatus
-from balloons.decide.decision import PoolDecision
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import PoolDecision, Reason
 from balloons.service.metrics import Metrics
 from lab.monitoring.panel_queries import filled
 from throttler.kube.metadata import ObjectKey

@@ -7,8 +7,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from balloons.api.pool import PoolStatus
-from balloons.decide.decision import PoolDecision
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import PoolDecision, Reason
 from balloons.service.metrics import Metrics
 from lab.binaries import find_binary
 from throttler.kube.metadata import ObjectKey

@@ -13,7 +13,7 @@ import pytest
 from balloons.api.pool import BalloonPool, NotWarm, NotWarmCondition, NotWarmTaint, PoolNodes, Strategy
 from balloons.decide.census import JOIN_LIMIT_S, NodeState, Rules, has_room, is_awaited, take_census
 from balloons.decide.decide import decide
-from balloons.decide.decision import Memory
+from balloons.decide.decision_and_reasons import Memory
 from balloons.decide.settings import DecideSettings
 from balloons.view.node_load_and_devices import EMPTY, load_of
 from balloons.view.snapshot import Now

@@ -8,8 +8,7 @@ import pytest
 from balloons.api.pool import Mode, PoolNodes
 from balloons.balloon_manifest import hosts_in
 from balloons.decide.decide import decide
-from balloons.decide.decision import Decision, Memory
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import Decision, Memory, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import claim_nodes
 from balloons.view.snapshot import Deployment

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes, PoolSpec
 from balloons.decide.decide import Purse, decide, lanes_of
-from balloons.decide.decision import Memory
+from balloons.decide.decision_and_reasons import Memory
 from balloons.decide.settings import DecideSettings
 from balloons.decide.wanted_nodes import Supply, target
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, work

@@ -7,8 +7,7 @@ import pytest
 
 from balloons.api.pool import Mode, PoolNodes, ShapeSpec, ShapeType, Strategy
 from balloons.decide.decide import decide
-from balloons.decide.decision import Memory, PoolDecision
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import Memory, PoolDecision, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import Now
 from tests.world import NOW, World, a_node, a_pool, later, nodes

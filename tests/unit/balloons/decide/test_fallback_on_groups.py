@@ -13,7 +13,7 @@ import msgspec
 
 from balloons.api.pool import Mode
 from balloons.decide.decide import decide
-from balloons.decide.decision import Memory, PoolMemory
+from balloons.decide.decision_and_reasons import Memory, PoolMemory
 from balloons.decide.settings import DecideSettings
 from tests.unit.balloons.decide.test_fallback import typed
 from tests.unit.throttler.joins.cluster import WALL_S

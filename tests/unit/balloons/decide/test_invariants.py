@@ -16,8 +16,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from balloons.api.pool import Mode
 from balloons.decide.census import NodeState, Rules, ages_s, take_census
 from balloons.decide.decide import decide
-from balloons.decide.decision import Action, ApplyObject, Decision, DeleteObject, MarkBalloon, Memory, ReleaseBalloon
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import (
+    Action,
+    ApplyObject,
+    Decision,
+    DeleteObject,
+    MarkBalloon,
+    Memory,
+    Reason,
+    ReleaseBalloon,
+)
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import claim_nodes
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, daemon, later, work

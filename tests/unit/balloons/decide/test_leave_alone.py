@@ -14,9 +14,17 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, NotWarm, NotWarmTaint, PoolNodes
 from balloons.decide.decide import decide
-from balloons.decide.decision import Action, ApplyObject, Decision, MarkBalloon, Memory, PoolDecision, PoolMemory
+from balloons.decide.decision_and_reasons import (
+    Action,
+    ApplyObject,
+    Decision,
+    MarkBalloon,
+    Memory,
+    PoolDecision,
+    PoolMemory,
+    Reason,
+)
 from balloons.decide.leave_alone import recent_removals, removal_limit
-from balloons.decide.pool_reasons import Reason
 from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status import Standing, standing
 from balloons.view.snapshot import DeploymentCondition, DeploymentStatus, Now

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes
 from balloons.decide.decide import decide
-from balloons.decide.decision import LeaveNode, Memory, PoolDecision, ReleaseBalloon
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import LeaveNode, Memory, PoolDecision, Reason, ReleaseBalloon
 from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status import Standing, standing
 from tests.world import NOW, World, a_node, a_pool, later, nodes

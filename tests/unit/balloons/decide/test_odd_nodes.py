@@ -8,8 +8,7 @@ import pytest
 from balloons.api.pool import BalloonPool, Mode, NotWarm, NotWarmTaint, PoolNodes, ShapeSpec, ShapeType
 from balloons.decide.census import JOIN_LIMIT_S, PREFLIGHT_LIMIT_S
 from balloons.decide.decide import decide
-from balloons.decide.decision import Action, ApplyObject, Decision, Memory
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import Action, ApplyObject, Decision, Memory, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import Now
 from tests.world import NOW, World, a_pool, daemon, later, nodes, work

@@ -7,8 +7,7 @@ import pytest
 
 from balloons.api.pool import Mode, PoolNodes, Schedule
 from balloons.decide.decide import decide
-from balloons.decide.decision import ApplyObject, Decision, Memory, PoolDecision, ReleaseBalloon
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import ApplyObject, Decision, Memory, PoolDecision, Reason, ReleaseBalloon
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_pool, later, nodes, work
 from throttler.kube.metadata import ObjectKey

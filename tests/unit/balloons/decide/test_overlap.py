@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from balloons.api.pool import Mode, PoolNodes, Strategy
 from balloons.balloon_manifest import stored_terms
 from balloons.decide.decide import decide
-from balloons.decide.decision import Decision, Memory
+from balloons.decide.decision_and_reasons import Decision, Memory
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import MOST_TERMS, Term, away_from
 from tests.world import NOW, World, a_node, a_pool, later, nodes

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, Schedule
 from balloons.balloon_manifest import hosts_in, stored_terms
 from balloons.decide.decide import decide
-from balloons.decide.decision import Action, ApplyObject, Memory, PoolDecision, RemoveFailed
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import Action, ApplyObject, Memory, PoolDecision, Reason, RemoveFailed
 from balloons.decide.refusing import (
     CALM_S,
     FEW,

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from balloons.api.pool import Mode, PoolNodes
 from balloons.decide import release
 from balloons.decide.decide import decide
-from balloons.decide.decision import Action, ApplyObject, Decision, Memory, ReleaseBalloon
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import Action, ApplyObject, Decision, Memory, Reason, ReleaseBalloon
 from balloons.decide.release import Places, PodClass, admits, class_of, reserve, selects
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work

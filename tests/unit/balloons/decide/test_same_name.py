@@ -7,7 +7,7 @@ import pytest
 
 from balloons.api.pool import Mode, PoolNodes, Strategy
 from balloons.decide.decide import decide
-from balloons.decide.decision import ApplyObject, Decision, DeleteObject, Memory
+from balloons.decide.decision_and_reasons import ApplyObject, Decision, DeleteObject, Memory
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import claim_nodes
 from balloons.view.node_load_and_devices import load_of

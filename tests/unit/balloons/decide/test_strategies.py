@@ -7,8 +7,16 @@ from msgspec.structs import replace
 
 from balloons.api.pool import Mode, NotWarm, NotWarmTaint, PodTemplate, PoolNodes, SecretName, Strategy
 from balloons.decide.decide import decide
-from balloons.decide.decision import Action, AnnotateNode, ApplyObject, Decision, DeleteObject, Memory, Unseen
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import (
+    Action,
+    AnnotateNode,
+    ApplyObject,
+    Decision,
+    DeleteObject,
+    Memory,
+    Reason,
+    Unseen,
+)
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import lowered_unseen
 from balloons.view.snapshot import Deployment, DeploymentStatus, StoredObject

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes, PoolSpec, Schedule
 from balloons.decide.decide import decide
-from balloons.decide.decision import Memory, ReleaseBalloon
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import Memory, Reason, ReleaseBalloon
 from balloons.decide.pool_view_and_schedule import percent_of, wanted_size
 from balloons.decide.settings import DecideSettings
 from balloons.decide.wanted_nodes import Supply, choose_nodes, target

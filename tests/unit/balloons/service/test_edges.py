@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, PoolStatus
-from balloons.decide.decision import PoolDecision
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import PoolDecision, Reason
 from balloons.service import watched_objects
 from balloons.service.logs import hide_secrets, set_up_logs
 from balloons.service.metrics import Metrics

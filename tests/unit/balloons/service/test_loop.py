@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from balloons.api.pool import PoolStatus
-from balloons.decide.decision import Decision, Memory, PoolDecision, PoolMemory
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import Decision, Memory, PoolDecision, PoolMemory, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics

@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus, ZoneStatus
-from balloons.decide.decision import PoolDecision
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import PoolDecision, Reason
 from balloons.service.pool_status import HELD_UP, Announcer, Standing, next_status, standing
 from balloons.service.watched_objects import POOLS
 from balloons.view.snapshot import RefusedPool

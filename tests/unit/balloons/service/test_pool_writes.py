@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
-from balloons.decide.decision import (
+from balloons.decide.decision_and_reasons import (
     Action,
     AnnotateNode,
     ApplyObject,
@@ -16,10 +16,10 @@ from balloons.decide.decision import (
     LeaveNode,
     MarkBalloon,
     PoolDecision,
+    Reason,
     ReleaseBalloon,
     RemoveFailed,
 )
-from balloons.decide.pool_reasons import Reason
 from balloons.service.metrics import Metrics
 from balloons.service.pool_status import Announcer
 from balloons.service.pool_writes import PoolWrites

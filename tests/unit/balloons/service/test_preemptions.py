@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from balloons.api.pool import PoolStatus
-from balloons.decide.decision import PoolDecision
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import PoolDecision, Reason
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import FORGET_S, Found, GaveWay, Leaving, Preemptions, Taken, found_by
 from throttler.kube.metadata import ObjectKey

@@ -8,8 +8,15 @@ import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
-from balloons.decide.decision import Action, AnnotateNode, ApplyObject, Decision, PoolDecision, ReleaseBalloon
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import (
+    Action,
+    AnnotateNode,
+    ApplyObject,
+    Decision,
+    PoolDecision,
+    Reason,
+    ReleaseBalloon,
+)
 from balloons.service.metrics import Metrics
 from balloons.service.pool_status import Announcer
 from balloons.service.pool_writes import PoolWrites

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolStatus, Schedule
 from balloons.decide.decide import decide
-from balloons.decide.decision import Decision, Memory
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import Decision, Memory, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import Bound, Claim, Selectors, Tenancy, claim_nodes, deployment_name, is_of_its_pool
 from balloons.view.snapshot import Circumstances, Deployment, Index, RefusedPool, Snapshot

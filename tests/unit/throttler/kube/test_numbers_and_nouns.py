@@ -9,7 +9,7 @@ import pytest
 
 import balloons
 import throttler
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import Reason
 from throttler.kube.quantities_and_durations import count, plural
 from throttler.kube.reasons_and_events import Because, Sentence
 from throttler.law.verdict import ThrottleReason

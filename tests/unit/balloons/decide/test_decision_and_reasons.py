@@ -13,7 +13,7 @@ from string import Formatter
 import pytest
 
 import balloons
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.decision_and_reasons import Reason
 from throttler.kube.reasons_and_events import Because
 from throttler.law.verdict import ThrottleReason
 from throttler.levers.admission_queue import AdmissionReason
