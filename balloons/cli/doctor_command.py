@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balloons.cli.cluster_source import see
-from balloons.cli.shared_options import cluster_options, color_option, option, output_option
+from balloons.cli.options_and_values import (
+    FILE,
+    Choice,
+    File,
+    cluster_options,
+    codes,
+    color_option,
+    option,
+    output_option,
+)
 from balloons.cli.terminal import CommandError, ExitCode, Look, lines, warn
-from balloons.cli.values import FILE, Choice, File, codes
 from balloons.text_and_colours import printable
 
 if TYPE_CHECKING:

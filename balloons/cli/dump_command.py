@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from balloons.cli.cluster_source import see
-from balloons.cli.shared_options import option, request_options
+from balloons.cli.options_and_values import FILE, File, option, request_options
 from balloons.cli.terminal import CommandError, ExitCode, reason
-from balloons.cli.values import FILE, File
 
 SHORTEST_KEY = 16
 

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balloons.cli.cluster_source import see
-from balloons.cli.shared_options import Subject, cluster_options, color_option, named, option, output_option
+from balloons.cli.options_and_values import (
+    Subject,
+    cluster_options,
+    color_option,
+    named,
+    namespaces,
+    option,
+    output_option,
+    subjects,
+)
 from balloons.cli.terminal import NARROW_GAP, CommandError, ExitCode, Look, lines
-from balloons.cli.values import namespaces, subjects
 from balloons.text_and_colours import duration, printable
 
 if TYPE_CHECKING:

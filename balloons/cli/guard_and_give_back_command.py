@@ -5,16 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from balloons.cli.shared_options import (
+from balloons.cli.options_and_values import (
+    Number,
     connection_options,
     is_in_pod,
     log_options,
     metrics_tls,
     metrics_tls_options,
+    namespaces,
     option,
 )
 from balloons.cli.terminal import CommandError, ExitCode
-from balloons.cli.values import Number, namespaces
 
 if TYPE_CHECKING:
     import asyncio

@@ -16,13 +16,13 @@ from balloons.cli.doctor_command import doctor
 from balloons.cli.dump_command import dump
 from balloons.cli.explain_command import explain
 from balloons.cli.guard_and_give_back_command import give_back, guard
+from balloons.cli.options_and_values import Choice
 from balloons.cli.pause_and_resume_command import pause, resume
 from balloons.cli.plan_and_simulate_command import plan, simulate
 from balloons.cli.report_command import report
 from balloons.cli.run_command import run
 from balloons.cli.status_and_top_command import status, top
 from balloons.cli.terminal import ExitCode, end_quietly, fail
-from balloons.cli.values import Choice
 from balloons.cli.version_command import own_version, version
 
 _KUBECTL = """\

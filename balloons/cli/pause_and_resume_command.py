@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balloons.cli.cluster_source import open_cluster
-from balloons.cli.shared_options import Subject, named, option, request_options
+from balloons.cli.options_and_values import Subject, named, namespaces, option, request_options, subjects
 from balloons.cli.terminal import CommandError, ExitCode, warn
-from balloons.cli.values import namespaces, subjects
 
 if TYPE_CHECKING:
     from throttler.kube.requests import Resource

@@ -6,8 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from balloons.cli.shared_options import cluster_options, color_option, option, output_option
-from balloons.cli.values import (
+from balloons.cli.options_and_values import (
     FILE,
     PLAN_FILE,
     Count,
@@ -15,7 +14,11 @@ from balloons.cli.values import (
     Number,
     Price,
     Seconds,
+    cluster_options,
+    color_option,
     faults,
+    option,
+    output_option,
     policies,
     pools,
     swept,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from balloons.cli.options_and_values import FILE, PLAN_FILE, Choice, File, cluster_options, color_option, option
 from balloons.cli.plan_and_simulate_command import (
     InSections,
     asked_options,
@@ -19,9 +20,7 @@ from balloons.cli.plan_and_simulate_command import (
     offline_option,
     stated_options,
 )
-from balloons.cli.shared_options import cluster_options, color_option, option
 from balloons.cli.terminal import CommandError, ExitCode, Look, warn
-from balloons.cli.values import FILE, PLAN_FILE, Choice, File
 from balloons.cli.version_command import own_version
 
 if TYPE_CHECKING:

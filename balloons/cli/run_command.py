@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from balloons.cli.shared_options import (
+from balloons.cli.options_and_values import (
+    FILE,
+    Count,
     connection_options,
     is_in_pod,
     log_options,
     metrics_tls,
     metrics_tls_options,
+    namespaces,
     option,
 )
 from balloons.cli.terminal import ExitCode
-from balloons.cli.values import FILE, Count, namespaces
 from balloons.cli.version_command import own_version
 
 if TYPE_CHECKING:

@@ -9,9 +9,20 @@ from typing import Any
 import click
 
 from balloons.cli.cluster_source import see
-from balloons.cli.shared_options import cluster_options, color_option, option, output_option
+from balloons.cli.options_and_values import (
+    FILE,
+    File,
+    Price,
+    Seconds,
+    cluster_options,
+    color_option,
+    namespaces,
+    option,
+    output_option,
+    pools_and_throttles,
+    waits,
+)
 from balloons.cli.terminal import warn
-from balloons.cli.values import FILE, File, Price, Seconds, namespaces, pools_and_throttles, waits
 
 
 @click.command(short_help="Show throttles and pools, and the reason for their state.")

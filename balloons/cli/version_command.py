@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balloons.cli.cluster_source import see
-from balloons.cli.shared_options import cluster_options, output_option
+from balloons.cli.options_and_values import cluster_options, output_option
 
 if TYPE_CHECKING:
     from balloons.cluster.seen_cluster import Component, SeenCluster
