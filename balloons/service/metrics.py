@@ -9,6 +9,7 @@ open where metrics ask for one.
 """
 
 import asyncio
+import enum
 import math
 import os
 import platform
@@ -25,7 +26,6 @@ from balloons.decide.decision_and_reasons import PoolDecision
 from balloons.service.pool_status import HELD_UP, TURNED_AWAY, Standing, standing
 from balloons.service.preemptions import Found, GaveWay, Leaving, Taken
 from balloons.service.settings import ListenAddress, MetricsTls, SettingsError
-from balloons.service.write_rules import ActionKind, PoolWriteOutcome
 from balloons.view.claim import Bound
 from throttler.kube.kube_client import Attempt
 from throttler.kube.metadata import ObjectKey
@@ -65,6 +65,38 @@ Check = Callable[[], str]
 """Returns what is wrong, empty if nothing is."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 log = structlog.get_logger()
+
+
+class ActionKind(enum.StrEnum):
+    """The kinds of writes: a label of writes_total."""
+
+    APPLY = "apply"
+    DELETE = "delete"
+    MARK = "mark"
+    RELEASE = "release"
+    ANNOTATE = "annotate"
+    REMOVE = "remove"
+    STATUS = "status"
+    EVENT = "event"
+
+
+class PoolWriteOutcome(enum.StrEnum):
+    """How a write ended: a label of writes_total.
+
+    Coarser than a lever's: whatever the cause, the whole pool rests, and users read the server's words in its status.
+    """
+
+    DONE = "done"
+    GONE = "gone"
+    """The object is not there any more: nothing left to do."""
+    CONFLICT = "conflict"
+    """Somebody changed the object since it was decided on: decide anew."""
+    REFUSED = "refused"
+    """The server will not have it: rights, admission, quota, or a rule."""
+    UNKNOWN = "unknown"
+    """No answer, or none that tells: it may have been done."""
+    FENCED = "fenced"
+    """Not sent: we do not lead, or not for sure."""
 
 
 class Metrics:

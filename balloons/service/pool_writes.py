@@ -14,6 +14,7 @@ import enum
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Protocol
 
 import structlog
@@ -25,23 +26,15 @@ from balloons.decide.decision_and_reasons import (
     Decision,
     DeleteObject,
     LeaveNode,
+    MarkBalloon,
     PoolDecision,
     ReleaseBalloon,
     RemoveFailed,
 )
-from balloons.service.metrics import Metrics
+from balloons.service.metrics import Metrics, PoolWriteOutcome
 from balloons.service.pool_status import TURNED_AWAY
 from balloons.service.preemptions import Preemptions
-from balloons.service.write_rules import (
-    KINDS,
-    PoolWriteOutcome,
-    batches,
-    failure_in_words,
-    in_words,
-    least_rest_s,
-    outcome_of,
-)
-from balloons.service.writer import PoolStatusWriter, Writer
+from balloons.service.writer import KINDS, PoolStatusWriter, Writer, in_words, least_rest_s, outcome_of
 from throttler.kube.errors import ApiError
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.writes import OwnWrites, Repeats, WriteJobs
@@ -62,6 +55,8 @@ SWEEPS = ObjectKey("", "")
 """What is swept up after pools that are gone is written like a pool of its own."""
 
 _NOTES = (AnnotateNode, RemoveFailed)
+_TOGETHER = (AnnotateNode, LeaveNode, MarkBalloon, ReleaseBalloon, RemoveFailed)
+"""Actions on one pod or node each: those of one kind in a row do not depend on each other."""
 _NOBODYS_FAULT = (PoolWriteOutcome.CONFLICT, PoolWriteOutcome.FENCED)
 
 log = structlog.get_logger()
@@ -241,7 +236,7 @@ class PoolWrites:
     ) -> None:
         room = asyncio.Semaphore(AT_ONCE)
         own = self._own_writes[sort]
-        for batch in batches(actions):
+        for batch in _batches(actions):
             outcomes = await asyncio.gather(
                 *(self._carry_out(key, own, action, room, is_urgent=is_urgent) for action in batch)
             )
@@ -289,7 +284,8 @@ class PoolWrites:
         if outcome is PoolWriteOutcome.CONFLICT and isinstance(action, ReleaseBalloon):
             # The scheduler or the ReplicaSet is taking this very balloon: what was wanted is happening.
             return None
-        words = failure_in_words(action, error)
+        # The server's words name the right, the webhook or the quota.
+        words = f"could not {in_words(action)}: {error.message}"
         log.warning("write failed", pool=str(key), outcome=outcome.value, problem=words)
         return _Failure("" if outcome in _NOBODYS_FAULT else words, least_rest_s(error))
 
@@ -323,3 +319,12 @@ class PoolWrites:
 
 def _told(actions: Sequence[Action]) -> Iterable[str]:
     return (f"{in_words(action)}: {action.because.sentence}" for action in actions)
+
+
+def _batches(actions: Sequence[Action]) -> list[list[Action]]:
+    """The actions in order; each inner list may be carried out concurrently."""
+    ordered: list[list[Action]] = []
+    for kind, group in groupby(actions, key=type):
+        together = list(group)
+        ordered += [together] if kind in _TOGETHER else [[action] for action in together]
+    return ordered

@@ -1,4 +1,5 @@
 """Writes through the client, as exactly as the API allows: one action of a decision, and a pool's status and Events.
+And what such a write is: of which kind, in words, and what the error means with which it ended.
 
 Everything is guarded: server-side apply under our own field manager, deletes with uid and version, node patches with
 the version that was decided on. What the server answers is given back as the version our caches have to reach.
@@ -6,7 +7,7 @@ the version that was decided on. What the server answers is given back as the ve
 How users are told: `throttler.kube.writes`; here is what of a pool's status is news, and how often figures go out.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from random import Random
@@ -24,11 +25,21 @@ from balloons.decide.decision_and_reasons import (
     ReleaseBalloon,
     RemoveFailed,
 )
-from balloons.service.metrics import Metrics
+from balloons.service.metrics import ActionKind, Metrics, PoolWriteOutcome
 from balloons.service.pool_status import TURNED_AWAY, Announcer, StoredPool, next_status
 from balloons.service.watched_objects import POOLS, written
-from balloons.service.write_rules import ActionKind, PoolWriteOutcome, least_rest_s, outcome_of
-from throttler.kube.errors import AlreadyExistsError, ConflictError
+from throttler.kube.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    FencedError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    ServerError,
+    UndecodableError,
+    UnreachableError,
+)
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import DELETION_COST_ANNOTATION
@@ -42,7 +53,62 @@ COUNTS_PERIOD_S = (15.0, 30.0)
 move together do not come together. Metrics show the figures of every decision."""
 FAILED_REST_S = 2.0
 """After a status that could not be written, at least."""
+FORBIDDEN_REST_S = 30.0
+"""Without the right there is no use in asking more than twice a minute."""
+UNKNOWN_REST_S = 10.0
+"""As long as one attempt may take: a write that was under way has ended by then, one way or the other."""
+KINDS: Mapping[type[Action], ActionKind] = {
+    ApplyObject: ActionKind.APPLY,
+    DeleteObject: ActionKind.DELETE,
+    MarkBalloon: ActionKind.MARK,
+    ReleaseBalloon: ActionKind.RELEASE,
+    LeaveNode: ActionKind.RELEASE,
+    AnnotateNode: ActionKind.ANNOTATE,
+    RemoveFailed: ActionKind.REMOVE,
+}
+"""The kind of each action of a decision."""
 StoredPools = Callable[[ObjectKey], StoredPool | None]
+
+
+def outcome_of(error: ApiError) -> PoolWriteOutcome:
+    """What a failed call means for what was to be done."""
+    if isinstance(error, FencedError):
+        return PoolWriteOutcome.FENCED
+    if isinstance(error, NotFoundError):
+        return PoolWriteOutcome.GONE
+    if isinstance(error, ConflictError):
+        return PoolWriteOutcome.CONFLICT
+    if isinstance(error, UnreachableError | ServerError | UndecodableError):
+        return PoolWriteOutcome.UNKNOWN
+    return PoolWriteOutcome.REFUSED
+
+
+def least_rest_s(error: ApiError) -> float:
+    """How long a pool rests at least after this error."""
+    if isinstance(error, ForbiddenError | InvalidError):
+        return FORBIDDEN_REST_S
+    if error.retry_after_s is not None:
+        return error.retry_after_s
+    return UNKNOWN_REST_S if outcome_of(error) is PoolWriteOutcome.UNKNOWN else 0.0
+
+
+def in_words(action: Action) -> str:
+    """What the action does, without its reason."""
+    match action:
+        case ApplyObject():
+            return f"apply {action.kind} {action.key} with {action.replicas} replicas"
+        case DeleteObject():
+            return f"delete {action.kind} {action.key}"
+        case MarkBalloon():
+            return f"set the deletion cost of balloon {action.key} to {action.cost}"
+        case ReleaseBalloon():
+            return f"delete balloon {action.key} on {action.node}{f' for {action.taker}' if action.taker else ''}"
+        case LeaveNode():
+            return f"delete balloon {action.key} on {action.node}, which is about to go"
+        case AnnotateNode():
+            return f"annotate node {action.node}"
+        case RemoveFailed():
+            return f"remove Failed balloon {action.key} of {action.node}"
 
 
 class Writer:

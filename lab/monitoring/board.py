@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from balloons.service.metrics import PoolWriteOutcome
 from balloons.service.preemptions import Found, Leaving
-from balloons.service.write_rules import PoolWriteOutcome
 from balloons.text_and_colours import COLOURS, NEUTRAL
 from throttler.service.lever_writer import LeverWriteOutcome
 from throttler.signals.reading import ReadOutcome

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from balloons.decide.refusing import FEW
-from balloons.service.write_rules import FORBIDDEN_REST_S
+from balloons.service.writer import FORBIDDEN_REST_S
 from lab.cloud.machines import PaperNode
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
