@@ -59,7 +59,7 @@ def _key(path: str | None) -> bytes:
 
 def _write(path: str, cluster: Any) -> None:
     """To stdout, or to the file: a dump is there whole or not at all."""
-    from balloons.cli.plan_files import written
+    from balloons.cli.input_and_output_files import written
     from balloons.reading.read_cluster import ArchiveError, write_archive
     from throttler.kube.quantities_and_durations import count
 

@@ -138,7 +138,7 @@ def _new(options: Mapping[str, Any]) -> "Document":
 
 
 def _saved(path: str) -> "Document":
-    from balloons.cli.plan_files import only_document
+    from balloons.cli.input_and_output_files import only_document
     from balloons.report.document import DocumentError, read_document
 
     try:
@@ -182,7 +182,7 @@ def _deliver(content: bytes, path: str | None) -> None:
     if path in (None, "-"):
         sys.stdout.buffer.write(content)
     else:
-        from balloons.cli.plan_files import write
+        from balloons.cli.input_and_output_files import write
 
         write(path, content)
         warn(f"{path}: {len(content):,} bytes")

@@ -1,11 +1,11 @@
-"""Files that commands write: whole or not at all, and nobody else's."""
+"""Files that commands write, whole or not at all, and nobody else's; and what of files that they read is refused."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from balloons.cli.plan_files import DEEPEST, MOST_DOCUMENTS, documents, write
+from balloons.cli.input_and_output_files import DEEPEST, MOST_DOCUMENTS, documents, write
 from balloons.cli.terminal import CommandError
 
 
