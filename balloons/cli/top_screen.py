@@ -23,13 +23,7 @@ from balloons.service.watches import UNFINISHED
 from balloons.text_and_colours import COLOURS, printable
 from balloons.view.node_load_and_devices import counted_apart
 from throttler.kube.errors import ForbiddenError, NotFoundError
-from throttler.kube.node import (
-    POOL_LABELS,
-    Node,
-    NodeWire,
-    Shared,
-    node_from_wire,
-)
+from throttler.kube.node import Node, NodeWire, Shared, group_of, node_from_wire
 from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire
 from throttler.kube.quantities_and_durations import count, total
 from throttler.kube.reflector import Reflector
@@ -81,7 +75,7 @@ def groups(
             on_node[pod.node].append(pod)
     by_group: dict[tuple[str, str], Group] = defaultdict(Group)
     for node in nodes:
-        group = by_group[_pool_of(node), node.zone]
+        group = by_group[group_of(node.labels), node.zone]
         _add(group, node, on_node.get(node.name, []), now_s)
         price = prices.get(node.instance_type, price_of(node))
         price = prices.get("*") if price is None else price
@@ -113,11 +107,6 @@ def _add(group: Group, node: Node, pods: Sequence[Pod], now_s: float) -> None:
     group.idle += not work and not is_held and node.is_ready
     group.used = total((group.used, *(pod.requests for pod in work)))
     group.there = total((group.there, node.allocatable))
-
-
-def _pool_of(node: Node) -> str:
-    """The empty name where no label says it."""
-    return next((node.labels[label] for label in POOL_LABELS if label in node.labels), "")
 
 
 def _row(pool: str, zone: str, group: Group) -> dict[str, str]:

@@ -92,6 +92,12 @@ def test_what_is_not_ready_is_joining_and_after_the_kill_timer_sick(age_s: float
     assert getattr(group, state) == 1
 
 
+def test_a_node_with_an_empty_pool_label_is_of_the_pool_that_its_next_label_names() -> None:
+    labels = {"karpenter.sh/nodepool": "", "agentpool": "gpu"}
+    (one,) = seen_cluster.nodes(cluster({kinds.NODES: [node("n", metadata={"labels": labels})], kinds.PODS: []}))
+    assert list(groups([one], [], one.created_s)) == [("gpu", "")]
+
+
 def test_that_a_view_is_old_is_said_once_in_a_pipe_and_below_the_bars_on_a_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
