@@ -53,12 +53,15 @@ def only_document(path: str) -> Any:
 
 def prices(path: str | None, price: float | None) -> Mapping[str, float]:
     """Instance type -> price per hour; `*` is what every other one costs."""
+    # Imported here: dumps are written without what plans need.
+    from balloons.preview.inputs import PRICES_BELOW
+
     by_type: dict[str, float] = {} if price is None else {"*": price}
     for document in documents(path) if path else ():
         if not isinstance(document, dict):
             raise _bad(path or "", "accepted: a mapping of instance types to prices per hour")
         for name, value in document.items():
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < PRICES_BELOW:
                 raise _bad(path or "", f"price of {str(name)[:80]}: {str(value)[:40]!r}; accepted: a number, 0 or more")
             by_type[str(name)] = float(value)
     return by_type

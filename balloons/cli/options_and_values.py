@@ -111,9 +111,12 @@ class Price(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The price; fails with what is accepted."""
-        if _NUMBER.fullmatch(str(value)) and 0 <= float(value) < 1e6:
+        # Imported here: it is heavy, and who reads help gives no price.
+        from balloons.preview.inputs import PRICES_BELOW
+
+        if _NUMBER.fullmatch(str(value)) and 0 <= float(value) < PRICES_BELOW:
             return float(value)
-        return self.fail(f"{str(value)[:80]!r}; accepted: a number, 0 or more, below 1,000,000", param, ctx)
+        return self.fail(f"{str(value)[:80]!r}; accepted: a number, 0 or more, below {PRICES_BELOW:,}", param, ctx)
 
 
 class Seconds(click.ParamType[float]):

@@ -25,6 +25,7 @@ from balloons.preview.inputs import (
     BOOT_S,
     CORES,
     KARPENTERS_LOOK_S,
+    PRICES_BELOW,
     Ceiling,
     ControllerFacts,
     Known,
@@ -62,8 +63,6 @@ from throttler.levers.saved_limits import read_saved
 from throttler.signals.reading import INTERVAL_S, PROMETHEUS_INTERVAL_S
 
 PRICE_LABEL = "kube-balloons.github.io/price-per-hour"
-PRICES_BELOW = 1e6
-"""As `--price` and `--prices` have it: with larger ones no plan could be shown."""
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _TARGET, _MOST = "cloudProviderTarget:", "maxSize:"
 KINDS = (

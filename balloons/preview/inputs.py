@@ -328,6 +328,8 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "max_nodes": (0, 1_000_000),
 }
 """Accepted, both ends included; times in seconds, rates per second."""
+PRICES_BELOW = 1_000_000
+"""Of an hour of a node, from an option, a file or a label: with larger ones no plan could be shown."""
 TIMES = ("boot", "join", "reaction", "kill_timer")
 WHOLE = ("nodes", "servers", "launch_burst", "max_nodes")
 """Of these there is no half: a plan would say one number and reckon with another."""
