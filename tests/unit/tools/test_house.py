@@ -8,12 +8,14 @@ CRUMB = {
     "balloons/decide/whole.py": "from balloons.decide.crumb import act\n" + "x = 1\n" * 60,
     "balloons/decide/crumb.py": "def act(): ...\n",
 }
+MOST = {f"balloons/a{number}.py": "" for number in range(160)}
 
 
 @pytest.mark.parametrize(
     ("files", "breach"),
     [
         ({"tests/unit/test_a.py": "x = 1\n" * 651}, "tests/unit/test_a.py is longer than 650 lines"),
+        (MOST | {"throttler/b.py": ""}, "balloons and throttler have 161 modules, more than 160"),
         (CRUMB, "balloons/decide/crumb.py is a crumb of whole.py"),
         (
             {"balloons/a.py": "class Step: ...\n", "throttler/b.py": "class Step: ...\n"},
@@ -37,6 +39,7 @@ def test_each_rule_finds_its_breach(files: dict[str, str], breach: str) -> None:
     "files",
     [
         {"tests/unit/test_a.py": "x = 1\n" * 650},
+        MOST | {"throttler/__init__.py": "", "lab/b.py": "", "tests/b.py": ""},
         CRUMB | {"balloons/service/run.py": "from balloons.decide import crumb\n"},
         CRUMB
         | {"balloons/decide/__init__.py": "from balloons.decide.crumb import act\n", "balloons/decide/whole.py": ""},
