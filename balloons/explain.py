@@ -20,13 +20,12 @@ from throttler.kube.karpenter import NodePool
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import MIRROR_ANNOTATION, POOL_LABEL, Pod
 from throttler.kube.quantities_and_durations import Resources
-from throttler.kube.taints import JOINING_TAINTS, STARTUP_TAINT_PREFIX, untolerated
+from throttler.kube.taints import Taint, is_joining_taint, untolerated
 from throttler.levers.node_pool_ceiling import ACCELERATORS
 from throttler.levers.pool_shares import may_hold, may_make
 from throttler.levers.scheduling_gate import PACED_GATE
 
 _CLAIM = {"Launched": "launched", "Registered": "registered", "Initialized": "initialized"}
-_STARTUP = (STARTUP_TAINT_PREFIX, *JOINING_TAINTS)
 SAME_MOMENT = timedelta(minutes=1)
 """A condition and the Event of one change are written by two calls, and either may be tried again."""
 SAME_WRITE = timedelta(seconds=5)
@@ -194,8 +193,8 @@ def _node_stands(node: Any, claim: Any, on_it: list[dict[str, Any]]) -> str:
     if not is_ready(node):
         why = next((c for c in parts(node, "status", "conditions") if text(c, "type") == "Ready"), {})
         return f"joined and not ready: {text(why, 'message') or text(why, 'reason') or 'its kubelet has not said why'}"
-    held = [text(t, "key") for t in parts(node, "spec", "taints") if text(t, "key").startswith(_STARTUP)]
-    if held:
+    taints = [Taint(text(taint, "key"), text(taint, "effect")) for taint in parts(node, "spec", "taints")]
+    if held := [taint.key for taint in taints if is_joining_taint(taint)]:
         return f"ready, and held back by the taint {held[0]}"
     if part(node, "spec").get("unschedulable") is True:
         return "ready and cordoned: nothing new starts there"

@@ -55,7 +55,7 @@ from throttler.kube.quantities_and_durations import (
     parse_quantity,
 )
 from throttler.kube.selectors import LabelSelector, can_match, matches
-from throttler.kube.taints import LEAVING_TAINTS, Taint, is_joining_taint
+from throttler.kube.taints import LEAVING_TAINTS, STATUS_TAINT_PREFIX, Taint, is_joining_taint
 from throttler.law.law_memory import Learned, learned_of_status
 from throttler.law.settings import LawSettings, law_settings
 from throttler.levers.lever import THROTTLE_LABEL
@@ -383,7 +383,7 @@ def _lasting(node: Node) -> tuple[Taint, ...]:
 
 
 def _is_of_one_node(taint: Taint) -> bool:
-    return taint.key in LEAVING_TAINTS or taint.key.startswith("node.kubernetes.io/")
+    return taint.key in LEAVING_TAINTS or taint.key.startswith(("node.kubernetes.io/", STATUS_TAINT_PREFIX))
 
 
 def _join_s(world: PoolsWorld, throttle: JoinThrottle | None, learned: Learned, assumed: Known) -> Known:

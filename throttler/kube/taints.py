@@ -18,9 +18,20 @@ JOINING_TAINTS = frozenset(
 )
 """Taints that others take off while a node joins."""
 STARTUP_TAINT_PREFIX = "startup-taint.cluster-autoscaler.kubernetes.io/"
-"""Taints whose key begins with it are taken off while a node joins as well."""
-LEAVING_TAINTS = frozenset({"karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler"})
-"""Taints by which Karpenter and cluster-autoscaler keep pods off a node that they are about to remove."""
+OLD_STARTUP_TAINT_PREFIX = "ignore-taint.cluster-autoscaler.kubernetes.io/"
+"""Taints whose key begins with one of these are taken off while a node joins as well. cluster-autoscaler takes the
+second, which is deprecated since 1.29, for the first."""
+STATUS_TAINT_PREFIX = "status-taint.cluster-autoscaler.kubernetes.io/"
+"""Taints that say how a node does; cluster-autoscaler expects none of them on a new node."""
+LEAVING_TAINTS = frozenset(
+    {
+        "karpenter.sh/disrupted",
+        "ToBeDeletedByClusterAutoscaler",
+        f"{OLD_STARTUP_TAINT_PREFIX}oke-impending-node-termination",
+    }
+)
+"""Taints by which Karpenter and cluster-autoscaler (on Oracle's cloud, too) keep pods off a node that they are about to
+remove."""
 
 
 class Taint(msgspec.Struct, frozen=True):
@@ -43,7 +54,8 @@ class Toleration(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
 
 def is_joining_taint(taint: Taint) -> bool:
     """Whether somebody is still to take this taint off a new node."""
-    return taint.key in JOINING_TAINTS or taint.key.startswith(STARTUP_TAINT_PREFIX)
+    is_startup = taint.key.startswith((STARTUP_TAINT_PREFIX, OLD_STARTUP_TAINT_PREFIX))
+    return taint.key in JOINING_TAINTS or (is_startup and taint.key not in LEAVING_TAINTS)
 
 
 def is_marked_to_leave(taints: Iterable[Taint]) -> bool:

@@ -446,7 +446,8 @@ def test_the_newest_ready_node_speaks_for_those_to_come() -> None:
     lasting = Taint("team", "NoSchedule")
     startup = Taint("startup-taint.cluster-autoscaler.kubernetes.io/x", "NoSchedule")
     old = a_node("old", created_s=1.0, instance_type="old")
-    new = a_node("new", created_s=2.0, instance_type="new", taints=(startup, lasting))
+    status = Taint("status-taint.cluster-autoscaler.kubernetes.io/slow", "NoSchedule")
+    new = a_node("new", created_s=2.0, instance_type="new", taints=(startup, status, lasting))
     twin = a_node("twin", created_s=2.0, instance_type="twin")
     broken = a_node("broken", created_s=3.0, is_ready=False)
     shape = group(old, new, broken, loads={"new": load_of([daemon("d", "new", cpu="1")], -10)}).shape

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.kube.taints import Taint, Toleration, tolerates, untolerated
+from throttler.kube.taints import Taint, Toleration, is_joining_taint, is_marked_to_leave, tolerates, untolerated
 
 WORDS = st.sampled_from(["", "a", "b", "NoSchedule", "NoExecute", "PreferNoSchedule", "Exists", "Equal"])
 
@@ -29,6 +29,21 @@ WORDS = st.sampled_from(["", "a", "b", "NoSchedule", "NoExecute", "PreferNoSched
 )
 def test_toleration(toleration: Toleration, is_tolerated: bool) -> None:
     assert tolerates(toleration, Taint("team", "NoSchedule", "a")) is is_tolerated
+
+
+@pytest.mark.parametrize(
+    ("key", "is_joining", "is_leaving"),
+    [
+        ("startup-taint.cluster-autoscaler.kubernetes.io/cni", True, False),
+        ("ignore-taint.cluster-autoscaler.kubernetes.io/cilium-agent-not-ready", True, False),
+        ("ignore-taint.cluster-autoscaler.kubernetes.io/oke-impending-node-termination", False, True),
+        ("status-taint.cluster-autoscaler.kubernetes.io/slow", False, False),
+    ],
+)
+def test_the_prefixes_of_cluster_autoscaler(key: str, is_joining: bool, is_leaving: bool) -> None:
+    """As in cluster-autoscaler/utils/taints, and Oracle's cloud provider beside it."""
+    taint = Taint(key, "NoSchedule")
+    assert (is_joining_taint(taint), is_marked_to_leave([taint])) == (is_joining, is_leaving)
 
 
 def test_names_the_first_taint_that_keeps_pods_off() -> None:
