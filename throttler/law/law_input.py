@@ -233,14 +233,8 @@ class LawInput:
 
     @property
     def steady_window(self) -> float:
-        """The window that would have let in as much as was in flight on average: what the next one can rely on.
-
-        The crest of a wave is more than the servers would bear for long.
-        """
-        if not self.has_waves:
-            return self.used_window
-        mean = self.memory.flow.mean_joining(self.now_s - self.cycle_s, self.now_s)
-        return min(self.window, max(1.0, mean or 0.0))
+        """The window that would have let in what was felt: of waves the crest, with which the next one begins."""
+        return min(self.window, max(1.0, float(self.peak))) if self.has_waves else self.used_window
 
     @property
     def is_new(self) -> bool:

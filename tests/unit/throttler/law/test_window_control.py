@@ -463,14 +463,14 @@ def test_a_scale_up_whose_joins_are_known_does_not_begin_a_second_time() -> None
     assert after.because.reason is ThrottleReason.NOT_FILLED
 
 
-def test_of_waves_the_mean_of_a_cycle_is_what_the_next_one_can_rely_on() -> None:
+def test_of_waves_the_crest_that_was_felt_is_what_the_next_one_begins_with() -> None:
     flow = JoinFlow()
     for at_s, joining in ((NOW_S - 21.0, 60), (NOW_S - 14.0, 30), (NOW_S - 7.0, 30), (NOW_S, 0)):
         flow = with_counts(flow, Joins(joining=joining), at_s)
     waves = LawSettings(has_gate=False)
     facts = a_look(joining=0, settings=waves, flow=flow, join_time=JoinTime(now_s=20.0, least_s=20.0))
     assert facts.has_waves
-    assert facts.steady_window == 30
+    assert facts.steady_window == 60, "not the 30 of the mean: a wave of 30 would begin at half of what was borne"
     assert replace(facts, memory=replace(facts.memory, window=20.0)).steady_window == 20
     assert a_look(joining=17, waiting=1).steady_window == pytest.approx(20), "with a gate, what was let in"
 
