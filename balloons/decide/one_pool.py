@@ -87,7 +87,12 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     aim = replace(aim, shape=asked.shape if asked is not None else "")
     freed = releases(reserved, case.reserved, view.loads, settings)
     freed_nodes = {balloon.node for balloon, _ in freed}
-    staying = _balloons_on([node for node in reserved if node.name not in freed_nodes], view)
+    staying = [
+        balloon
+        for node in reserved
+        if node.name not in freed_nodes
+        for balloon in (view.loads.get(node.name) or EMPTY).balloons
+    ]
     going = being_removed(view, present)
     held = len(held_by_us(view)) if view.pool.spec.strategy is Strategy.ANNOTATE else present.total()
     allowed = removal_limit(memory, held - going, settings, case.now)
@@ -196,10 +201,6 @@ def _asked(view: PoolView, bound: int) -> int:
     """
     ordered = sum(stored.replicas for stored in view.deployments.values()) - bound
     return max(0, max(len(view.unbound), ordered) - view.census.count(NodeState.IDLE))
-
-
-def _balloons_on(nodes: Sequence[Node], view: PoolView) -> list[Pod]:
-    return [b for node in nodes for b in (view.loads.get(node.name) or EMPTY).balloons]
 
 
 def _refused(view: PoolView, bound: int) -> Because | None:

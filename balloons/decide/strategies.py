@@ -375,8 +375,8 @@ def _changed_buffer(
     stored_template, stored = snapshot.templates.get(key), snapshot.buffers.get(key)
     if stored_template is None or not _is_said(stored_template, template):
         yield ApplyObject(key, "v1", "PodTemplate", template, spec.replicas, why)
-    if stored is None or not says(
-        _buffer_manifest(stored), {"metadata": {"labels": wanted["metadata"]["labels"]}, "spec": wanted["spec"]}
+    if stored is None or not (
+        says(stored.metadata.labels, wanted["metadata"]["labels"]) and says(stored.spec, wanted["spec"])
     ):
         yield ApplyObject(key, snapshot.buffer_version, "CapacityBuffer", wanted, spec.replicas, why)
 
@@ -384,10 +384,6 @@ def _changed_buffer(
 def _is_said(stored: StoredObject, wanted: Mapping[str, Any]) -> bool:
     annotations = wanted["metadata"]["annotations"]
     return says(stored.metadata.annotations, annotations) and says(stored.template, wanted["template"])
-
-
-def _buffer_manifest(stored: StoredObject) -> Mapping[str, Any]:
-    return {"metadata": {"labels": stored.metadata.labels}, "spec": stored.spec}
 
 
 def annotate(view: PoolView, annotated: Sequence[Node], aim: Target, limit: int) -> tuple[AnnotateNode, ...]:

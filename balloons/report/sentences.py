@@ -289,7 +289,8 @@ def answer_of_sides(sides: Sequence[Side]) -> PlanAnswer:
         best = min(quick, key=lambda side: side.eta_s or 0.0, default=None)
         if best is None:
             return PlanAnswer(Level.NO, "None of these spares others.")
-        return PlanAnswer(Level.YES, f"Of those that spare others {_name(best)} ends first: {_end(best)}.")
+        name = shown(POLICIES.get(best.policy, best.policy))
+        return PlanAnswer(Level.YES, f"Of those that spare others {name} ends first: {_end(best)}.")
     level = Level.HURTS if hurts(unpaced) or may_hurt(unpaced) else Level.YES
     if unpaced.is_collapse or unpaced.eta_s is None:
         level = Level.NO
@@ -399,10 +400,6 @@ def _price(paced: Side, unpaced: Side) -> str:
 
 def _end(side: Side) -> str:
     return end(side.eta_s, is_collapse=side.is_collapse, is_stuck=side.is_stuck)
-
-
-def _name(side: Side) -> str:
-    return shown(POLICIES.get(side.policy, side.policy))
 
 
 def _nodes(number: int) -> str:

@@ -136,7 +136,7 @@ class Metrics:
         for gone in self._shown - shown:
             self._reasons.pop(gone, None)
             for family in (*self._pool_gauges.values(), self._standing, self._bound):
-                family.remove_by_labels(_labels_of(gone))
+                family.remove_by_labels({"namespace": gone.namespace, "pool": gone.name})
         self._shown = shown
         for bound, count in refused.items():
             self._refused.labels(bound.value).set(count)
@@ -297,10 +297,6 @@ class Metrics:
 
     def _histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
         return Histogram(f"{PREFIX}_{name}", text, buckets=buckets, registry=self.registry)
-
-
-def _labels_of(pool: ObjectKey) -> dict[str, str]:
-    return {"namespace": pool.namespace, "pool": pool.name}
 
 
 def _start(counter: Counter, values: Iterable[str]) -> None:

@@ -339,7 +339,7 @@ def selectors_to_avoid(
     to stray to its nodes, or when the Deployment is to be made, and stays for as long as it comes first. Where
     Karpenter makes the nodes, selectors with labels that it refuses in a pod are left out: it would make none any more.
     """
-    if not claim.lost and all(map(_is_no_longer, stored, terms)):
+    if not claim.lost and all(len(kept) <= len(own) for kept, own in zip(stored, terms, strict=False)):
         return ()
     avoided = []
     for other in before:
@@ -351,10 +351,6 @@ def selectors_to_avoid(
     if any(map(_is_refused_by_karpenter, avoided)) and is_bought_by_karpenter(pool, claim):
         return tuple(selector for selector in avoided if not _is_refused_by_karpenter(selector))
     return tuple(avoided)
-
-
-def _is_no_longer(stored: Term, own: Term) -> bool:
-    return len(stored) <= len(own)
 
 
 def _is_refused_by_karpenter(selector: LabelSelector) -> bool:
