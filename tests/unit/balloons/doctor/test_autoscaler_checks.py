@@ -1,0 +1,88 @@
+"""Checks of the autoscalers: which objects they leave alone, and the figures that they tell."""
+
+import pytest
+
+from balloons.cluster import kinds
+from tests.doctor_cases import (
+    GPU_QUOTA,
+    TAINT,
+    Cluster,
+    Thing,
+    autoscaler,
+    claim,
+    in_group,
+    meta,
+    node,
+    node_pool,
+    quota,
+    throttle,
+    with_taints,
+)
+from tests.unit.balloons.doctor.findings import sentences, troubles
+
+
+def refused(thing: Thing) -> Thing:
+    """A throttle that breaks a rule moves nothing."""
+    return {**thing, "spec": {**thing["spec"], "window": {"min": 9, "max": 2}}}
+
+
+def leaving(thing: Thing) -> Thing:
+    return {**thing, "metadata": {**thing["metadata"], "deletionTimestamp": "2026-11-21T11:59:00Z"}}
+
+
+TAINTING = throttle(startupTaint={"key": TAINT})
+TWO_GROUPS = [in_group("n1", "gpu"), in_group("n2", "general")]
+BY_NAME = throttle(nodePoolLimits={"names": ["spot"]})
+TWO_POOLS = [node_pool(name="spot"), node_pool(name="general")]
+
+
+@pytest.mark.parametrize(
+    ("code", "objects", "is_found"),
+    [
+        ("KB028", {kinds.NODES: TWO_GROUPS, kinds.THROTTLES: [refused(GPU_QUOTA)]}, False),
+        ("KB028", {kinds.NODES: TWO_GROUPS, kinds.THROTTLES: [throttle(), GPU_QUOTA]}, True),
+        ("KB032", {kinds.NODE_CLAIMS: [leaving(claim("True", "False"))]}, False),
+        ("KB033", {kinds.NODE_POOLS: [with_taints([TAINT], [])], kinds.THROTTLES: [throttle(), TAINTING]}, True),
+        ("KB033", {kinds.NODE_POOLS: [with_taints([TAINT], [TAINT])], kinds.THROTTLES: [TAINTING]}, False),
+        ("KB033", {kinds.NODE_POOLS: [with_taints([], [])], kinds.THROTTLES: [TAINTING]}, False),
+        ("KB033", {kinds.NODE_POOLS: [with_taints([TAINT], [])], kinds.THROTTLES: [refused(TAINTING)]}, False),
+        ("KB033", {kinds.NODE_POOLS: [with_taints([TAINT], [])], kinds.THROTTLES: [throttle()]}, False),
+        ("KB035", {kinds.NODE_POOLS: TWO_POOLS, kinds.THROTTLES: [refused(BY_NAME)]}, False),
+        ("KB035", {kinds.NODE_POOLS: TWO_POOLS[:1], kinds.THROTTLES: [BY_NAME]}, False),
+    ],
+)
+def test_what_checks_of_autoscalers_leave_alone(code: str, objects: Cluster, *, is_found: bool) -> None:
+    assert bool(sentences(code, objects)) is is_found
+
+
+def without_message() -> Thing:
+    found = quota("False")
+    return {**found, "status": {"conditions": [{"type": "Valid", "status": "False", "message": ""}]}}
+
+
+@pytest.mark.parametrize(
+    ("thing", "words"),
+    [
+        (quota("False"), "(selector is invalid)"),
+        (without_message(), "(it is not valid)"),
+        ({**quota(), "status": {}}, "(cluster-autoscaler has not looked at it)"),
+    ],
+)
+def test_a_quota_that_is_not_in_force_says_why(thing: Thing, words: str) -> None:
+    (sentence,) = sentences("KB021", {kinds.QUOTAS: [thing]})
+    assert words in sentence
+
+
+def test_the_share_of_nodes_that_are_not_ready_is_told() -> None:
+    machines = [node(f"n{number}", ready="False" if number < 5 else "True") for number in range(8)]
+    objects = {kinds.DEPLOYMENTS: [autoscaler()], kinds.AUTOSCALER_STATUS: [], kinds.NODES: machines}
+    (sentence,) = sentences("KB025", objects)
+    assert sentence.startswith("5 of 8 nodes are not ready (62 %): above 45 % ")
+
+
+def test_a_limit_by_count_is_one_by_whole_cores_of_the_largest_machine() -> None:
+    labels = {"labels": {"karpenter.sh/nodepool": "web"}}
+    machines = [node(f"n{cpu}", cpu, metadata=labels) for cpu in ("7", "15500m", "3")]
+    pool = {"metadata": meta("web"), "spec": {"limits": {"nodes": "9"}}}
+    (trouble,) = troubles("KB030", {kinds.NODE_POOLS: [pool], kinds.NODES: machines})
+    assert '"cpu":"144"' in trouble.fix
