@@ -9,7 +9,7 @@ import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import hypot, log, sqrt
+from math import hypot, inf, log, sqrt
 from statistics import median
 
 import numpy as np
@@ -316,7 +316,7 @@ def forecast(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker) -> Fo
     """Run `nodes` (1 to MOST_ADDED); every policy meets the same worlds."""
     possible = worlds(inputs, pool, nodes)
     runs = tuple(flow(world, make(world.scenario)) for world in possible)
-    by_end = sorted(runs, key=lambda run: (run.done_s is None, run.done_s or 0.0))
+    by_end = sorted(runs, key=lambda run: inf if run.done_s is None else run.done_s)
     run = by_end[(len(by_end) - 1) // 2]
     scale = inputs.servers.requests_per_join.value / REQUESTS
     return Forecast(

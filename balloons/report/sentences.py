@@ -4,8 +4,10 @@ The answer before the evidence: can it be done, what do others feel of it, and w
 """
 
 import enum
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from balloons.preview import overload
 from balloons.preview.forecast import NONE, THROTTLE, Limit
@@ -126,7 +128,11 @@ def reasons(plan: Document) -> tuple[PlanReason, ...]:
         if before is not None:
             spent = None if spent is None or before.seconds is None else spent + before.seconds
         by_because[wave.because] = PlanReason(shown(wave.because), shown(wave.limit), _meaning(wave.because), spent)
-    return tuple(sorted(by_because.values(), key=lambda reason: (reason.seconds is not None, -(reason.seconds or 0.0))))
+    return tuple(sorted(by_because.values(), key=_spent_s, reverse=True))
+
+
+def _spent_s(reason: PlanReason) -> float:
+    return math.inf if reason.seconds is None else reason.seconds
 
 
 def _meaning(because: str) -> str:
@@ -285,10 +291,10 @@ def answer_of_sides(sides: Sequence[Side]) -> PlanAnswer:
     """Of the same scale-up under several policies: what it does to others unpaced, and what pacing changes."""
     unpaced = next((side for side in sides if side.policy == NONE), None)
     if unpaced is None:
-        quick = [side for side in sides if not hurts(side) and side.eta_s is not None]
-        best = min(quick, key=lambda side: side.eta_s or 0.0, default=None)
-        if best is None:
+        sparing = [(side.eta_s, side) for side in sides if not hurts(side) and side.eta_s is not None]
+        if not sparing:
             return PlanAnswer(Level.NO, "None of these spares others.")
+        _, best = min(sparing, key=itemgetter(0))
         name = shown(POLICIES.get(best.policy, best.policy))
         return PlanAnswer(Level.YES, f"Of those that spare others {name} ends first: {_end(best)}.")
     level = Level.HURTS if hurts(unpaced) or may_hurt(unpaced) else Level.YES

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 
 from throttler.signals.reading import Alarm, Reading, Signals, SilentServer, is_fresh
 from throttler.signals.servers import NEVER_SEEN_S, OWN_REQUESTS
@@ -206,8 +207,8 @@ class Health:
     @cached_property
     def _busiest(self) -> ServerTrace | None:
         """By its CPU over what it gets."""
-        known = [trace for trace in self.traces if trace.cpu]
-        return max(known, key=lambda trace: (trace.utilisation or 0.0) / trace.full_cpu, default=None)
+        known = [(trace.utilisation / trace.full_cpu, trace) for trace in self.traces if trace.utilisation is not None]
+        return max(known, key=itemgetter(0))[1] if known else None
 
     @cached_property
     def longest_span_s(self) -> float | None:

@@ -204,7 +204,7 @@ class GroupCeiling(ObjectCeiling[MachineDeployment, GroupMemory]):
     @property
     def is_full(self) -> bool:
         """Whether the user's own limit admits no further machine."""
-        return not _is_size(self.theirs) or int(self.theirs or 0) <= self.group.spec.replicas
+        return not _is_size(self.theirs) or int(self.theirs) <= self.group.spec.replicas
 
     @property
     def is_taken_up(self) -> bool:

@@ -351,6 +351,13 @@ def two_sides(policy: str, unpaced: dict[str, Any], paced: dict[str, Any], **cha
             Level.HURTS,
             f"A JoinThrottle takes 1m longer (25 %) and does not avoid that: others {WAITS}.",
         ),
+        (
+            HURT,
+            {**LATER, **HURT, "refusedShare": 0.6},
+            Level.HURTS,
+            "A JoinThrottle takes > 5m instead of 4m and does not avoid that: "
+            "others wait 18x longer, and 60 % of all requests are refused, for 4m.",
+        ),
         (HURT, LATER, Level.HURTS, "A JoinThrottle avoids that and takes 1m longer (25 %)."),
         (HURT, QUIET, Level.HURTS, "A JoinThrottle avoids that and takes no longer."),
         (HURT, {"etaSeconds": 180.0}, Level.HURTS, "A JoinThrottle avoids that and takes 1m less (25 %)."),
