@@ -181,11 +181,11 @@ def _found(text: bytes, needle: bytes) -> Iterator[bytes]:
     """The whole lines of `text` that start with the name and nothing longer."""
     at = text.find(needle)
     while at >= 0:
-        end = text.find(b"\n", at + 1)
+        after = at + len(needle)
+        end = text.find(b"\n", after)
         if end < 0:
             return
-        follows = text[at + len(needle) : at + len(needle) + 1]
-        if follows in _AFTER_NAME:
+        if text[after : after + 1] in _AFTER_NAME:
             yield text[at + 1 : end]
         at = text.find(needle, end)
 

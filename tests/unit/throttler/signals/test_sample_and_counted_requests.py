@@ -163,6 +163,14 @@ def test_without_flow_control_the_refusals_of_requests_that_joins_send_count() -
     assert "apiserver_flowcontrol_rejected_requests_total" in reading.missing, "said on the throttle's status"
 
 
+def test_where_flow_control_has_no_level_of_joins_their_own_refusals_count() -> None:
+    dispatched = "apiserver_flowcontrol_dispatched_requests_total"
+    refused = requests('code="429",verb="POST",resource="pods"', 3)
+    for level, refusals in (("exempt", 3), ("system", 0)):
+        body = f'{refused}\n{dispatched}{{priority_level="{level}"}} 40\n'
+        assert sample_of(body.encode()).refusals == refusals
+
+
 @pytest.mark.parametrize("code", ["200", "404", "409", "422", "403"])
 def test_an_answer_to_the_client_does_not_count(code: str) -> None:
     assert errors_of(requests(f'code="{code}",verb="POST",resource="pods"')) == (110, 0)
