@@ -459,6 +459,13 @@ def test_requests_that_are_no_amounts_are_refused(amounts: Any) -> None:
         asked_pods([document], is_gang=False)
 
 
+@pytest.mark.parametrize("odd", ["main", 8, ["main"]])
+@pytest.mark.parametrize("field", ["containers", "initContainers"])
+def test_what_is_no_container_is_refused(field: str, odd: Any) -> None:
+    with pytest.raises(PodsError, match="pod pod: "):
+        asked_pods([{"kind": "Pod", "spec": {"containers": [{}], field: [odd]}}], is_gang=False)
+
+
 def test_a_spread_without_a_skew_is_as_even_as_can_be() -> None:
     """One of the two hosts is full, so the other gets one, and each further pod a host of its own."""
     bare = [{key: value for key, value in spread()[0].items() if key != "maxSkew"}]

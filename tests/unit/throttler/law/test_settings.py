@@ -61,6 +61,11 @@ def test_given_bounds_hold_in_order_whatever_the_preset(
     assert ordered[2] in (None, found.window_max)
 
 
+def test_where_the_user_says_how_a_cold_start_begins_idle_cpu_adds_nothing() -> None:
+    assert law_settings(spec(window={"initial": 10})).guess_trust == 0.0
+    assert law_settings(spec(window={"max": 10})).guess_trust == LawSettings().guess_trust > 0.0
+
+
 def test_no_lever_holds_a_machine_before_it_registers() -> None:
     assert law_settings(spec(levers={"startupTaint": {"key": TAINT}})).registers_freely
 
