@@ -236,6 +236,14 @@ def test_nodes_of_others_do_not_count_and_one_that_turns_out_to_be_ours_does() -
     assert story.after(10, a_world(foreign)).registered == 0
 
 
+def test_a_ready_node_that_is_still_tainted_may_turn_out_to_be_ours() -> None:
+    """Karpenter adds labels when it matches Node and NodeClaim, and takes its taint away with it."""
+    story = Story()
+    assert story.after(0, a_world(a_node("a", labels={"pool": "b"}, taints=(UNREGISTERED,)))).in_flight == 0
+    assert story.memory.foreign == frozenset()
+    assert story.after(1, a_world(a_node("a", taints=(UNREGISTERED,)))).joining == 1
+
+
 def test_a_node_whose_labels_change_after_its_join_changes_sides_and_does_not_join_again() -> None:
     story = Story()
     pods = [*daemons_on("a", CNI, LOGS), *daemons_on("b", CNI, LOGS)]

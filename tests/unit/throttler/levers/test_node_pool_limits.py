@@ -495,6 +495,15 @@ class TestUnknownSize:
         assert max(found) == 4
         assert found[-200:] == [2] * 200
 
+    def test_room_for_a_size_that_the_pool_has_is_doubled_when_an_order_is_long_overdue(self) -> None:
+        story = Story()
+        found = []
+        for second in range(0, 50, 10):
+            story.look(room(allowance=4), claims(3), float(second), hint={"cpu": 8000})
+            story.server.observed()
+            found.append((story.limits or {})["cpu"])
+        assert found == ["56", "56", "56", "152", "280"], "three machines of 8 cores, and four more"
+
     def test_room_for_what_can_never_start_is_not_kept_open(self) -> None:
         story = Story()
         most = 0
