@@ -130,7 +130,7 @@ def pods(cluster: SeenCluster) -> tuple[Pod, ...]:
 def one_pod(plain: Any) -> Pod | None:
     """A pod that was read as plain values; None where it is none that can be used."""
     try:
-        return pod_from_wire(msgspec.convert(plain, PodWire), Shared())
+        return pod_from_wire(msgspec.json.decode(msgspec.json.encode(plain), type=PodWire), Shared())
     except UNREADABLE:
         return None
 

@@ -5,6 +5,7 @@ Pods that have a node need only their requests, priority and kind; what the sche
 """
 
 import enum
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -46,6 +47,7 @@ class _ResourceRequests(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Container(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str = ""
     resources: _ResourceRequests = _ResourceRequests()
     restart_policy: str = ""
     ports: tuple[dict[str, Any], ...] = ()
@@ -125,11 +127,28 @@ class _PodCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     last_transition_time: str | None = None
 
 
+_NONE = msgspec.Raw(b"[]")
+
+
 class _PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     phase: str = "Pending"
     reason: str = ""
     nominated_node_name: str = ""
     conditions: tuple[_PodCondition, ...] = ()
+    container_statuses: msgspec.Raw = _NONE
+    init_container_statuses: msgspec.Raw = _NONE
+    """Left as they came: only of the few pods that are resized just now they are read."""
+
+
+class _ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """What of its requests a container has: `resources` are in force, the others promised by the node."""
+
+    name: str = ""
+    allocated_resources: dict[str, str] = {}
+    resources: _ResourceRequests = _ResourceRequests()
+
+
+_statuses_decoder = msgspec.json.Decoder(tuple[_ContainerStatus, ...])
 
 
 class PodWire(msgspec.Struct, frozen=True, gc=False):
@@ -205,7 +224,7 @@ def pod_from_wire(wire: PodWire, shared: Shared) -> Pod:
         resource_version=metadata.resource_version,
         node=shared.one(spec.node_name),
         priority=spec.priority,
-        requests=shared.merged(requests_of(spec)),
+        requests=shared.merged(requests_of(spec, status)),
         kind=kind,
         owner=shared.one(metadata.controller),
         pool=shared.one(metadata.labels.get(POOL_LABEL, "")),
@@ -244,22 +263,59 @@ def _deletion_cost(metadata: Metadata) -> int:
     return int(text) if text.removeprefix("-").isdecimal() and text.isascii() and len(text) < 12 else 0
 
 
-def requests_of(spec: _PodSpec) -> dict[str, int]:
-    """Effective requests by the scheduler's rule (KEP-753): init containers in turn, sidecars beside them."""
-    running = total(parse_resources(c.resources.requests) for c in spec.containers)
+RESIZE_PENDING, RESIZE_IN_PROGRESS = "PodResizePending", "PodResizeInProgress"
+"""Conditions of a pod whose requests were changed in place, until its node has carried that out."""
+
+
+def requests_of(spec: _PodSpec, status: _PodStatus) -> dict[str, int]:
+    """Effective requests by the scheduler's rules.
+
+    While a pod is resized in place it takes the largest of what is asked for, what its node has allocated, and what is
+    in force (KEP-1287). What the node can never give (`Infeasible`) takes nothing. Until the node has spoken, for a
+    second or so after the change, what is asked for holds.
+    """
+    resize = {c.type: c.reason for c in status.conditions if c.type in (RESIZE_PENDING, RESIZE_IN_PROGRESS)}
+    is_refused = resize.get(RESIZE_PENDING) == "Infeasible"
+    effective = {} if is_refused else _aggregated(spec, _asked)
+    if resize:
+        statuses = (*_statuses(status.container_statuses), *_statuses(status.init_container_statuses))
+        said = {container.name: container for container in statuses}
+
+        def allocated(container: _Container) -> Mapping[str, str]:
+            own = said.get(container.name, _ContainerStatus())
+            return {**container.resources.requests, **own.resources.requests, **own.allocated_resources}
+
+        def in_force(container: _Container) -> Mapping[str, str]:
+            own = said.get(container.name, _ContainerStatus())
+            return {**container.resources.requests, **own.allocated_resources, **own.resources.requests}
+
+        effective = larger(effective, larger(_aggregated(spec, allocated), _aggregated(spec, in_force)))
+    if spec.resources is not None:
+        effective.update(parse_resources(spec.resources.requests))
+    return total((effective, parse_resources(spec.overhead), {"pods": parse_quantity("1")}))
+
+
+def _asked(container: _Container) -> Mapping[str, str]:
+    return container.resources.requests
+
+
+def _statuses(raw: msgspec.Raw) -> tuple[_ContainerStatus, ...]:
+    return _statuses_decoder.decode(raw)
+
+
+def _aggregated(spec: _PodSpec, amounts_of: Callable[[_Container], Mapping[str, str]]) -> dict[str, int]:
+    """Of all containers together: init containers run in turn, sidecars beside them (KEP-753)."""
+    running = total(parse_resources(amounts_of(container)) for container in spec.containers)
     sidecars: dict[str, int] = {}
     starting: dict[str, int] = {}
     for container in spec.init_containers:
-        own = parse_resources(container.resources.requests)
+        own = parse_resources(amounts_of(container))
         if container.restart_policy == "Always":
             sidecars = total((sidecars, own))
             starting = larger(starting, sidecars)
         else:
             starting = larger(starting, total((sidecars, own)))
-    effective = larger(total((running, sidecars)), starting)
-    if spec.resources is not None:
-        effective.update(parse_resources(spec.resources.requests))
-    return total((effective, parse_resources(spec.overhead), {"pods": parse_quantity("1")}))
+    return larger(total((running, sidecars)), starting)
 
 
 def _scheduling(wire: PodWire, shared: Shared) -> Scheduling:

@@ -77,6 +77,41 @@ def test_requests_of_the_whole_pod_replace_those_of_its_containers() -> None:
     assert (requests["cpu"], requests["memory"]) == (6000, 2**30 * 1000)
 
 
+def resized(reason: str, kind: str = "PodResizePending", **status: Any) -> dict[str, Any]:
+    return {"conditions": [{"type": kind, "status": "True", "reason": reason}], **status}
+
+
+def in_status(allocated: str, in_force: str) -> dict[str, Any]:
+    actual = {"requests": {"cpu": in_force}}
+    return {"name": "c", "allocatedResources": {"cpu": allocated}, "resources": actual}
+
+
+@pytest.mark.parametrize(
+    ("status", "cpu"),
+    [
+        (resized("Deferred", containerStatuses=[in_status("8", "8")]), 8000),
+        (resized("", "PodResizeInProgress", containerStatuses=[in_status("2", "5")]), 5000),
+        (resized("Deferred", containerStatuses=[in_status("1", "1")]), 2000),
+        (resized("Infeasible", containerStatuses=[in_status("1", "500m")]), 1000),
+        (resized("Infeasible", containerStatuses=[{"name": "c", "resources": {"requests": {"cpu": "1"}}}]), 1000),
+        (resized("Infeasible"), 2000),
+        ({"containerStatuses": [in_status("8", "8")]}, 2000),
+    ],
+    ids=["shrinks", "in progress", "grows", "refused", "nothing allocated", "nothing said", "no resize"],
+)
+def test_a_pod_that_is_resized_in_place_takes_what_the_scheduler_counts(status: dict[str, Any], cpu: int) -> None:
+    """By k8s.io/component-helpers/resource PodRequests with UseStatusResources."""
+    container = asks(**{"cpu": "2", "nvidia.com/gpu": "4"})
+    requests = pod(status=status, containers=[container]).requests
+    assert (requests["cpu"], requests["nvidia.com/gpu"]) == (cpu, 4000)
+
+
+def test_a_sidecar_that_is_resized_in_place_takes_the_larger_amount_too() -> None:
+    status = resized("", "PodResizeInProgress", initContainerStatuses=[in_status("3", "3")])
+    spec = {"containers": [{"name": "main"}], "initContainers": [asks("Always", cpu="1")]}
+    assert pod(status=status, **spec).requests["cpu"] == 3000
+
+
 def test_a_pod_with_an_unreadable_quantity_is_an_error_of_its_own() -> None:
     with pytest.raises(QuantityError, match="'1 Gi'"):
         pod(containers=[asks(memory="1 Gi")])
