@@ -33,7 +33,14 @@ from balloons.decide.one_pool import Case, Outcome, PoolCase, decide_pool
 from balloons.decide.pool_view_and_schedule import Ages, PoolDeployments, deployments_by_pool, pool_of, view_of
 from balloons.decide.release import reserve
 from balloons.decide.settings import DecideSettings
-from balloons.decide.strategies import is_bounded, let_go, lowered_buffers_unseen, lowered_unseen
+from balloons.decide.strategies import (
+    PoolBuffers,
+    buffers_by_pool,
+    is_bounded,
+    let_go,
+    lowered_buffers_unseen,
+    lowered_unseen,
+)
 from balloons.view.claim import Bound, Claim, Refusal, claim_nodes, precedence
 from balloons.view.node_load_and_devices import USUAL_PRIORITY
 from balloons.view.snapshot import Deployment, Now, Snapshot, StoredObject
@@ -189,7 +196,7 @@ def decide(
         memory.looked,
     )
     purse = Purse(lanes_of(allowance))
-    case = Case(snapshot, settings, now, reserved, _annotated(snapshot))
+    case = Case(snapshot, settings, now, reserved, _annotated(snapshot), buffers_by_pool(snapshot))
     decisions, pool_memory = _decide_all(pools, case, memory, purse)
     sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now)
     decided = Decision((*invalid, *refused, *failed, *decisions), sweeps)
@@ -213,7 +220,8 @@ def _unseen(
     sees_nodes = not snapshot.is_complete and not any(words.split()[0] == "nodes" for words in snapshot.missing)
     unready = [node for node in snapshot.nodes.values() if not node.is_ready] if sees_nodes else []
     unseen = {key: before for key, before in memory.unseen.items() if sees_nodes and key in snapshot.deployments}
-    buffers: dict[ObjectKey, UnseenBuffers] = {}
+    unseen_buffers: dict[ObjectKey, UnseenBuffers] = {}
+    buffers, version = buffers_by_pool(snapshot), snapshot.buffer_version
     deployments = deployments_by_pool(snapshot.deployments.values())
     decisions = []
     for key, pool in sorted(snapshot.pools.items()):
@@ -224,15 +232,15 @@ def _unseen(
                 for stored in deployments.get(key, PoolDeployments()).own.values():
                     unseen[stored.key], lower = lowered_unseen(stored, memory.unseen.get(stored.key), away, left_alone)
                     actions += lower
-            if sees_nodes and snapshot.buffer_version and is_bounded(pool, Strategy.CAPACITY_BUFFER):
-                own = len(claims[key].nodes)
+            if sees_nodes and version and is_bounded(pool, Strategy.CAPACITY_BUFFER):
+                own, nodes = buffers.get(key, PoolBuffers()), len(claims[key].nodes)
                 before = memory.unseen_buffers.get(key)
-                buffers[key], lower = lowered_buffers_unseen(pool, snapshot, before, own, left_alone)
+                unseen_buffers[key], lower = lowered_buffers_unseen(pool, own, version, before, nodes, left_alone)
                 actions += lower
             decisions.append(_frozen(pool, left_alone, actions))
         except Exception as error:  # noqa: BLE001 - one pool's error never changes another's decision
             decisions.append(_frozen(pool, _failure(error)))
-    return decisions, replace(memory, unseen=unseen, unseen_buffers=buffers)
+    return decisions, replace(memory, unseen=unseen, unseen_buffers=unseen_buffers)
 
 
 def _look_at_all(

@@ -26,10 +26,11 @@ from balloons.decide.pool_view_and_schedule import PoolView, wanted_size
 from balloons.decide.refusing import to_remove
 from balloons.decide.release import Reservations, releases
 from balloons.decide.settings import DecideSettings
-from balloons.decide.strategies import annotate, buffer, held_by_us, inflate, lowered, off_leaving
+from balloons.decide.strategies import PoolBuffers, annotate, buffer, held_by_us, inflate, lowered, off_leaving
 from balloons.decide.wanted_nodes import Holding, Supply, Target, balloons_by_shape, being_removed, hold, target
 from balloons.view.node_load_and_devices import EMPTY
 from balloons.view.snapshot import Now, Snapshot
+from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import POOL_LABEL, Pod
 from throttler.kube.quantities_and_durations import parse_duration
@@ -46,6 +47,12 @@ class Case:
     reserved: Reservations
     annotated: Mapping[str, Sequence[Node]]
     """Nodes that carry our annotations, by the pool that these name."""
+    buffers: Mapping[ObjectKey, PoolBuffers]
+    """By pool."""
+
+    def buffers_of(self, view: PoolView) -> PoolBuffers:
+        """One pool's."""
+        return self.buffers.get(view.pool.key, PoolBuffers())
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +110,7 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
         case Strategy.BALLOON:
             actions, too_small = inflate(view, settings, holding, aim, freed, present)
         case Strategy.CAPACITY_BUFFER:
-            actions, too_small = buffer(view, case.snapshot, settings, holding, aim)
+            actions, too_small = buffer(view, case.buffers_of(view), case.snapshot, settings, holding, aim)
         case Strategy.ANNOTATE:
             actions = annotate(view, case.annotated.get(str(view.pool.key), ()), aim, allowed)
     if aim.wait and not view.shapes.by_name:
@@ -124,7 +131,7 @@ def _left_alone(own: PoolCase, case: Case, why: Because) -> Outcome:
     """What is done all the same for a pool that must not be touched."""
     view, memory = own.view, own.memory
     gone = sum(1 for name in memory.valued if name not in case.snapshot.nodes)
-    lower = lowered(view, case.snapshot, why, gone)
+    lower = lowered(view, case.buffers_of(view), case.snapshot.buffer_version, why, gone)
     actions: tuple[Action, ...] = (*lower, *off_leaving(view), *_removals(view, case, memory))
     return Outcome(_decision(view, view.pool.status.target, why, actions), memory)
 

@@ -12,7 +12,8 @@ annotation counts as held and is left alone.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
@@ -52,6 +53,14 @@ from throttler.kube.quantities_and_durations import Resources
 from throttler.kube.reasons_and_events import Because, because
 
 KEEP: Mapping[str, str] = {CA_KEEP_ANNOTATION: "true", KARPENTER_KEEP_ANNOTATION: "true"}
+
+
+@dataclass(frozen=True, slots=True)
+class PoolBuffers:
+    """A pool's CapacityBuffers and the PodTemplates that they name, by shape name."""
+
+    buffers: Mapping[str, StoredObject] = field(default_factory=dict)
+    templates: Mapping[str, StoredObject] = field(default_factory=dict)
 
 
 def inflate(
@@ -97,15 +106,16 @@ def inflate(
     return (*marks, *sizes, *releases, *moves, *off_leaving(view)), tuple(too_small)
 
 
-def lowered(view: PoolView, snapshot: Snapshot, why: Because, gone: int) -> tuple[ApplyObject, ...]:
+def lowered(view: PoolView, own: PoolBuffers, buffer_version: str, why: Because, gone: int) -> tuple[ApplyObject, ...]:
     """What even a pool that is left alone must do: what waits for a node may not make the cluster outgrow `maxSize`,
     and balloons that are made for a node that refuses them, one after the other, must come to an end.
 
     Only as many are taken away as are seen waiting, which a ReplicaSet removes first, or as are made in vain, so that
     no balloon that holds a node goes; nothing else of the Deployments changes. `gone` nodes are missed, perhaps there.
+    `buffer_version` is empty where the server has no CapacityBuffers.
     """
     if view.pool.spec.strategy is Strategy.CAPACITY_BUFFER:
-        return _lowered_buffers(view, snapshot, why, gone) if snapshot.buffer_version else ()
+        return _lowered_buffers(view, own.buffers, buffer_version, why, gone) if buffer_version else ()
     if view.pool.spec.strategy is not Strategy.BALLOON:
         return ()
     present = balloons_by_shape(view)
@@ -127,14 +137,15 @@ def lowered(view: PoolView, snapshot: Snapshot, why: Because, gone: int) -> tupl
     return tuple(actions)
 
 
-def _lowered_buffers(view: PoolView, snapshot: Snapshot, why: Because, gone: int) -> tuple[ApplyObject, ...]:
+def _lowered_buffers(
+    view: PoolView, buffers: Mapping[str, StoredObject], buffer_version: str, why: Because, gone: int
+) -> tuple[ApplyObject, ...]:
     """Units beyond the nodes that are free for them make the autoscaler buy; at most so many are taken away.
 
     A node whose shape is not known still joins, without its GPUs so far: it may be free for any of the units. A node in
     preflight is free for none where the autoscaler does not know that it will be: it buys another one beside it.
     """
     free = Counter([view.shapes.of(node) for node in (*view.census.holdable, *view.census.coming)])
-    buffers = _own_buffers(view.pool.key, snapshot)
     waiting = {name: max(0, _units(stored) - free[name]) for name, stored in buffers.items()}
     max_size = view.pool.spec.max_size
     room = inf if max_size is None else max(0, max_size - view.census.total - gone) + free[""]
@@ -143,17 +154,8 @@ def _lowered_buffers(view: PoolView, snapshot: Snapshot, why: Because, gone: int
         taken = int(max(0, min(surplus, waiting[name])))
         surplus -= taken
         if taken:
-            actions.append(_resized(stored, _units(stored) - taken, why, snapshot.buffer_version, "CapacityBuffer"))
+            actions.append(_resized(stored, _units(stored) - taken, why, buffer_version, "CapacityBuffer"))
     return tuple(actions)
-
-
-def _own_buffers(pool: ObjectKey, snapshot: Snapshot) -> dict[str, StoredObject]:
-    """A pool's, by shape name; one that is being deleted is nobody's any more."""
-    return {
-        buffer.metadata.labels.get(SHAPE_LABEL, ""): buffer
-        for buffer in snapshot.buffers.values()
-        if pool_of(buffer.metadata) == pool and buffer.metadata.deletion_timestamp is None
-    }
 
 
 def _units(stored: StoredObject) -> int:
@@ -202,22 +204,21 @@ def lowered_unseen(
 
 
 def lowered_buffers_unseen(
-    pool: BalloonPool, snapshot: Snapshot, before: UnseenBuffers | None, nodes: int, why: Because
+    pool: BalloonPool, own: PoolBuffers, buffer_version: str, before: UnseenBuffers | None, nodes: int, why: Because
 ) -> tuple[UnseenBuffers, tuple[ApplyObject, ...]]:
     """The same where the autoscaler keeps room: of its units only pods show which are taken. But it orders no node for
     one that is free, so each of the `nodes` beyond what the pool may have stands for a unit that work has taken."""
-    buffers = _own_buffers(pool.key, snapshot)
-    units = {key_of(stored.metadata): _units(stored) for stored in buffers.values()}
+    units = {key_of(stored.metadata): _units(stored) for stored in own.buffers.values()}
     if before is None:
         return UnseenBuffers(max(nodes, pool.spec.max_size or 0), units), ()
     taken, actions = max(0, nodes - before.most_nodes), []
-    for _, stored in sorted(buffers.items()):
+    for _, stored in sorted(own.buffers.items()):
         key = key_of(stored.metadata)
         had = before.units.get(key, units[key])
         left = max(0, had - taken)
         taken -= had - left
         if left < units[key]:
-            actions.append(_resized(stored, left, why, snapshot.buffer_version, "CapacityBuffer"))
+            actions.append(_resized(stored, left, why, buffer_version, "CapacityBuffer"))
     return before, tuple(actions)
 
 
@@ -321,8 +322,26 @@ def _deployments_left(view: PoolView, holding: Holding, present: Mapping[str, in
         yield DeleteObject(stored.key, "apps/v1", "Deployment", metadata.uid, metadata.resource_version, why)
 
 
+def buffers_by_pool(snapshot: Snapshot) -> dict[ObjectKey, PoolBuffers]:
+    """All pools' at once: each asks for its own only, and there may be a thousand."""
+    buffers, templates = _by_pool(snapshot.buffers.values()), _by_pool(snapshot.templates.values())
+    return {
+        pool: PoolBuffers(buffers.get(pool, {}), templates.get(pool, {})) for pool in buffers.keys() | templates.keys()
+    }
+
+
+def _by_pool(objects: Iterable[StoredObject]) -> dict[ObjectKey, dict[str, StoredObject]]:
+    """One that is being deleted is nobody's any more."""
+    by_pool: dict[ObjectKey, dict[str, StoredObject]] = {}
+    for stored in objects:
+        metadata = stored.metadata
+        if metadata.deletion_timestamp is None:
+            by_pool.setdefault(pool_of(metadata), {})[metadata.labels.get(SHAPE_LABEL, "")] = stored
+    return by_pool
+
+
 def buffer(
-    view: PoolView, snapshot: Snapshot, settings: DecideSettings, holding: Holding, aim: Target
+    view: PoolView, own: PoolBuffers, snapshot: Snapshot, settings: DecideSettings, holding: Holding, aim: Target
 ) -> tuple[tuple[Action, ...], tuple[str, ...]]:
     """A PodTemplate and a CapacityBuffer per shape; the second value names shapes with no room for a unit."""
     actions: list[Action] = []
@@ -342,22 +361,20 @@ def buffer(
         spec = BalloonSpec(requests, replicas, image, settings.priority_class, names_user=names_user, avoided=avoided)
         actions += _changed_buffer(view, shape, spec, snapshot, key, aim)
     if wanted:
-        actions += _buffers_left(
-            view, snapshot, {deployment_name(view.pool.metadata.name, shape.name) for shape in wanted}
-        )
+        actions += _buffers_left(own, snapshot.buffer_version, {shape.name for shape in wanted})
     return tuple(actions), tuple(too_small)
 
 
-def _buffers_left(view: PoolView, snapshot: Snapshot, kept: Collection[str]) -> Iterator[DeleteObject]:
+def _buffers_left(own: PoolBuffers, buffer_version: str, kept: Collection[str]) -> Iterator[DeleteObject]:
     """Buffers of shapes that the pool no longer has; while no shape is known at all, they stay."""
     for api_version, kind, objects in (
-        (snapshot.buffer_version, "CapacityBuffer", snapshot.buffers),
-        ("v1", "PodTemplate", snapshot.templates),
+        (buffer_version, "CapacityBuffer", own.buffers),
+        ("v1", "PodTemplate", own.templates),
     ):
-        for key, stored in sorted(objects.items()):
-            metadata = stored.metadata
-            if pool_of(metadata) == view.pool.key and key.name not in kept and metadata.deletion_timestamp is None:
-                why = because(Reason.SHRINKING, surplus=stored.spec.get("replicas", 0))
+        for shape, stored in sorted(objects.items()):
+            if shape not in kept:
+                metadata, why = stored.metadata, because(Reason.SHRINKING, surplus=stored.spec.get("replicas", 0))
+                key = key_of(metadata)
                 yield DeleteObject(key, api_version, kind, metadata.uid, metadata.resource_version, why)
 
 

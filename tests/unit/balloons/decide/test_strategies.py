@@ -17,6 +17,7 @@ from balloons.decide.decision_and_reasons import (
     Reason,
     Unseen,
 )
+from balloons.decide.pool_view_and_schedule import pool_of
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import lowered_unseen
 from balloons.view.snapshot import Deployment, DeploymentStatus, StoredObject
@@ -335,6 +336,37 @@ def test_buffers_stay_while_no_shape_is_known_at_all() -> None:
     world.nodes = {}
     step(world, Memory(), **BUFFERS)
     assert len(world.buffers) == len(world.templates) == 1
+
+
+def pools_with_buffers(count: int) -> tuple[World, Memory]:
+    """So many pools with a node, a buffer and a template each."""
+    selectors = {f"p{number:04}": LabelSelector({"pool": f"p{number:04}"}) for number in range(count)}
+    spec: dict[str, Any] = {"strategy": Strategy.CAPACITY_BUFFER, "mode": Mode.HEADROOM, "size": 5, "max_size": 9}
+    pools = [a_pool(name, nodes=PoolNodes(selector), **spec) for name, selector in selectors.items()]
+    own = {name: nodes(1, f"{name}-", labels={"pool": name}) for name in selectors}
+    world = World.of(*pools, nodes={name: node for some in own.values() for name, node in some.items()})
+    _, memory = step(world, Memory(), **BUFFERS)
+    assert len(world.buffers) == len(world.templates) == count
+    return world, memory
+
+
+@pytest.mark.parametrize("missing", [(), ("pods",)])
+@pytest.mark.parametrize("paused", [False, True])
+def test_no_pool_looks_through_the_buffers_of_all(
+    monkeypatch: pytest.MonkeyPatch, missing: tuple[str, ...], *, paused: bool
+) -> None:
+    """A thousand pools took seconds at each look."""
+    world, memory = pools_with_buffers(20)
+    world.pools = {key: replace(pool, spec=replace(pool.spec, paused=paused)) for key, pool in world.pools.items()}
+    looks: list[Metadata] = []
+
+    def counted(metadata: Metadata) -> ObjectKey:
+        looks.append(metadata)
+        return pool_of(metadata)
+
+    monkeypatch.setattr("balloons.decide.strategies.pool_of", counted)
+    decide(world.snapshot(**BUFFERS, missing=missing), memory, SETTINGS, NOW)
+    assert len(looks) == 40, "each object is sorted to its pool once"
 
 
 def test_a_buffer_that_is_going_is_not_deleted_again() -> None:
