@@ -40,7 +40,7 @@ from balloons.decide.decision_and_reasons import (
     Unseen,
     UnseenBuffers,
 )
-from balloons.decide.pool_view_and_schedule import PoolView, pool_of
+from balloons.decide.pool_view_and_schedule import PoolView, pool_of, wanted_size
 from balloons.decide.settings import DecideSettings
 from balloons.decide.wanted_nodes import VICTIM_COST, Holding, Target, balloons_by_shape, choose_nodes
 from balloons.view.claim import deployment_name
@@ -406,7 +406,8 @@ def _is_said(stored: StoredObject, wanted: Mapping[str, Any]) -> bool:
 def annotate(view: PoolView, annotated: Sequence[Node], aim: Target, limit: int) -> tuple[AnnotateNode, ...]:
     """Nodes to annotate and nodes to let go, at most `limit` of the latter.
 
-    `annotated` are all nodes that carry our annotations for this pool: some may be nodes of the pool no longer.
+    `annotated` are all nodes that carry our annotations for this pool: some may be nodes of the pool no longer. Those
+    that cannot be had just now keep them as long as usable ones are too few, or the autoscaler would remove them.
     """
     owner = str(view.pool.key)
     chosen = _choose(view, aim.hold)
@@ -414,16 +415,25 @@ def annotate(view: PoolView, annotated: Sequence[Node], aim: Target, limit: int)
     ours = held_by_us(view)
     own = {node.name for node, _ in view.claim.nodes} if annotated else set()
     left = [node for node in annotated if node.name not in own]
+    size, unusable = wanted_size(view.pool.spec, view.schedule), held_by_us(view, _UNUSABLE)
+    left += unusable[len(unusable) if size is None else max(0, size - len(chosen)) :]
     surplus = sorted((node for node in (*ours, *left) if node.name not in kept), key=lambda node: node.name)
     held = because(Reason.WARMING, warm=len(ours), target=aim.warm, pending=len(kept) - len(ours))
     new = [_keep(node, owner, held) for node in chosen if not _is_done(node, owner)]
     return (*new, *(let_go(node, because(Reason.SHRINKING, surplus=len(surplus))) for node in surplus[:limit]))
 
 
-def held_by_us(view: PoolView) -> list[Node]:
-    """The settled nodes that carry our annotations for this pool."""
-    owner = str(view.pool.key)
-    return [node for node in _settled(view) if node.annotations.get(HELD_BY_ANNOTATION) == owner]
+_SETTLED = (NodeState.WARM, NodeState.IDLE, NodeState.BUSY)
+"""States of nodes that can be had now, or that work has taken."""
+_UNUSABLE = (NodeState.JOINING, NodeState.PREFLIGHT, NodeState.SCAVENGED, NodeState.CLOSED, NodeState.SICK)
+"""All others; those first that are likely to be had soonest."""
+
+
+def held_by_us(view: PoolView, states: Iterable[NodeState] = _SETTLED) -> list[Node]:
+    """The nodes in these states that carry our annotations for this pool."""
+    owner, by_state = str(view.pool.key), view.census.by_state
+    held = ([node for node in by_state[state] if node.annotations.get(HELD_BY_ANNOTATION) == owner] for state in states)
+    return [node for nodes in held for node in sorted(nodes, key=lambda node: node.name)]
 
 
 def _is_done(node: Node, owner: str) -> bool:
@@ -439,12 +449,6 @@ def _choose(view: PoolView, wanted: int) -> Sequence[Node]:
     if wanted <= len(warm):
         return choose_nodes(warm, {}, wanted)
     return [*warm, *choose_nodes(idle, {}, wanted - len(warm))]
-
-
-def _settled(view: PoolView) -> list[Node]:
-    """Nodes that may be let go; sick and joining ones keep their annotation, or the autoscaler would remove them."""
-    states = (NodeState.WARM, NodeState.IDLE, NodeState.BUSY)
-    return [node for state in states for node in view.census.by_state[state]]
 
 
 def _keep(node: Node, owner: str, why: Because) -> AnnotateNode:

@@ -108,6 +108,21 @@ def test_an_older_pool_takes_a_node_over_from_one_that_annotates() -> None:
     assert {balloon.node for balloon in world.balloons()} == {"n000", "n001"}
 
 
+@pytest.mark.parametrize(
+    ("size", "kept"), [(0, set()), (1, {"n002"}), (2, {"n001", "n002"}), (None, {"n000", "n001", "n002"})]
+)
+def test_a_node_that_cannot_be_had_is_kept_while_it_is_wanted(size: int | None, kept: set[str]) -> None:
+    """An autoscaler would remove it; for ever kept, a broken node costs money for nothing."""
+    world = annotating(3)
+    _, memory = step(world, Memory())
+    world.change_node("n000", conditions=frozenset({("Ready", "False")}), is_ready=False)
+    world.change_node("n001", is_cordoned=True)
+    _, memory = step(world, memory, 10)
+    world.change_pool(size=size)
+    step(world, memory, 7200)
+    assert annotated(world) == kept
+
+
 def test_our_annotations_are_mended() -> None:
     world = annotating(1)
     step(world, Memory())
