@@ -389,6 +389,10 @@ class LeverReason(Sentence):
         "this API server has no such MachineDeployment: Cluster API must manage this cluster from within"
     )
     NO_NODE_POOL = "this API server has no such NodePool, so there is no limit to lower"
+    NO_POOL_SELECTED = (
+        "no NodePool is known to make nodes that the throttle selects, so there is no limit to lower: correct the "
+        "selector, or name the NodePools"
+    )
     STATIC_POOL = "the pool has a fixed number of replicas, so its size is the user's decision"
     OVERRUN = "{usage} cores exist or were asked for and {ceiling} were allowed: Karpenter does not obey the ceiling"
     CONTESTED = (

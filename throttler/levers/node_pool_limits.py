@@ -144,7 +144,10 @@ class NodePoolLimits(CeilingLever[NodePoolLever, NodePoolMemory, NodePool]):
         views = [NodePoolView(pool=pool, claims=tuple(claims.get(pool.metadata.name, ()))) for pool in own]
         room, waiting = context.room_of(self.PACES), waiting_work(context)
         decisions, pools = decide_node_pools(views, room, waiting, context.holder, memory, context.now_s)
-        return (*decisions, *others, *_absent(self.stated(context).names, context)), pools
+        absent = _absent(self.stated(context).names, context)
+        if not (own or others or absent) and context.room.may_move:
+            absent = [_nowhere(f"{NODE_POOL_KIND}/*", LeverReason.NO_POOL_SELECTED)]
+        return (*decisions, *others, *absent), pools
 
 
 NODE_POOL_LIMITS = NodePoolLimits()
@@ -153,12 +156,15 @@ NODE_POOL_LIMITS = NodePoolLimits()
 def _absent(names: Iterable[str], context: LeverContext) -> list[LeverDecision]:
     """What to say of names under which nothing is: a typing error would pace nothing, and nobody would know."""
     known = {pool.metadata.name for pool in context.scene.of(NodePool)}
-    why = because(LeverReason.NO_NODE_POOL)
     return [
-        LeverDecision(name=f"{NODE_POOL_KIND}/{name}", state=LeverState.REFUSED, because=why)
+        _nowhere(f"{NODE_POOL_KIND}/{name}", LeverReason.NO_NODE_POOL)
         for name in names
         if name not in known and context.room.may_move
     ]
+
+
+def _nowhere(name: str, reason: LeverReason) -> LeverDecision:
+    return LeverDecision(name=name, state=LeverState.REFUSED, because=because(reason))
 
 
 def decide_node_pools(

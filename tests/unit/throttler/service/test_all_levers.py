@@ -1,5 +1,6 @@
 """Which levers of a throttle move what: those that its spec names, on the objects that are its own."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from throttler.kube.taints import Taint
 from throttler.levers.lever import LeverState
 from throttler.levers.pool_shares import is_of
 from throttler.levers.scheduling_gate import PACED_GATE
+from throttler.service.throttle_status import conditions
 from throttler.service.tick import Memories, decide_throttles
 
 POOL_A = LabelSelector({"pool": "a"})
@@ -112,6 +114,18 @@ def test_a_requirement_may_give_the_label_too() -> None:
 def test_names_go_before_the_selector() -> None:
     assert is_of(a_pool(), NodePoolLever(("pool-a",)), LabelSelector({"pool": "b"}))
     assert not is_of(a_pool(), NodePoolLever(("other",)), POOL_A)
+
+
+@pytest.mark.parametrize("pools", [(), (a_pool(),)])
+def test_a_lever_that_selects_no_node_pool_says_so(pools: tuple[NodePool, ...]) -> None:
+    throttle = a_throttle(nodes={"matchLabels": {"pool": "z"}}, levers={"nodePoolLimits": {}})
+    (turn,), _ = decide_throttles((throttle,), a_view(1000.0, scene={"limited": pools}), {})
+    (lever,) = turn.findings.levers
+    assert (lever.name, lever.state, lever.because.code) == ("NodePool/*", LeverState.REFUSED, "NoPoolSelected")
+    ready = next(c for c in conditions(turn.stored, turn.findings, datetime.now(UTC)) if c.type == "Ready")
+    assert ready.status == "False"
+    (turn,), _ = decide_throttles((throttle,), a_view(1000.0, missing=("nodepools",)), {})
+    assert turn.findings.levers == (), "nobody can say while not all of them are seen"
 
 
 def test_a_name_of_a_node_pool_under_which_nothing_is_says_so() -> None:
