@@ -62,15 +62,21 @@ class Usual:
 
 
 NONE_YET = Usual()
+MOST_POOLS = 2000
+"""Pools whose machines are remembered. Some clusters have a NodePool for each job: it is gone with it."""
 
 
 def learned(usual: Mapping[str, Usual], came: Iterable[tuple[str, float, float]]) -> dict[str, Usual]:
-    """With those that came since: (pool, when it began, how long it took)."""
+    """With those that came since: (pool, when it began, how long it took). Pools of which none came for the longest
+    are forgotten where there are too many."""
     after = dict(usual)
     for pool, began_s, took_s in came:
         known = after.get(pool, NONE_YET)
         after[pool] = Usual(known.times.and_then([took_s]), max(known.newest_s, began_s))
-    return after
+    if len(after) <= MOST_POOLS:
+        return after
+    newest = sorted(after, key=lambda pool: after[pool].newest_s, reverse=True)[:MOST_POOLS]
+    return {pool: after[pool] for pool in newest}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

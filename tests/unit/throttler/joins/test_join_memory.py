@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.throttler.joins.cluster import CNI, LOGS, RULES, a_claim, a_node, a_world, daemons_on
 from tests.unit.throttler.joins.test_count_joins import Story
-from throttler.joins.join_memory import NONE_YET, Durations, JoinMemory, Usual, learned
+from throttler.joins.join_memory import MOST_POOLS, NONE_YET, Durations, JoinMemory, Usual, learned
 from throttler.joins.joining_nodes import LEAST_JOIN_S
 from throttler.joins.joins import Joins, JoinWorld
 from throttler.joins.requested_machines import LEAST_BOOT_S
@@ -200,3 +200,13 @@ def test_labels_of_nodes_that_have_joined_are_read_again_after_a_minute(seconds:
     story, pods = Story(), daemons_on("a", CNI, LOGS)
     story.after(0, a_world(a_node("a"), pods=pods))
     assert story.after(seconds, a_world(a_node("a", labels={"pool": "b"}), pods=pods)).registered == registered
+
+
+def test_node_pools_without_end_do_not_fill_the_memory() -> None:
+    """Some clusters have a NodePool for each job, which is deleted with it."""
+    usual: dict[str, Usual] = {}
+    for number in range(MOST_POOLS + 50):
+        usual = learned(usual, [(f"job-{number}", float(number), 10.0), ("lasting", float(number), 20.0)])
+    assert len(usual) == MOST_POOLS
+    assert usual.keys() >= {"lasting", f"job-{MOST_POOLS + 49}"}
+    assert "job-0" not in usual
