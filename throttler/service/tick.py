@@ -180,8 +180,13 @@ class _Failure:
 def decide_throttles(
     stored: Sequence[StoredThrottle], view: TickView, memories: Memories
 ) -> tuple[tuple[Turn, ...], Memories]:
-    """Decide for every throttle, oldest first; one that cannot be read or fails never changes another's turn."""
-    known = [throttle for throttle in stored if isinstance(throttle, JoinThrottle)]
+    """Decide for every throttle; one that cannot be read or fails never changes another's turn.
+
+    `stored` comes oldest first: what several throttles select or name is the oldest one's. One that is paused or in a
+    dry run takes nothing from one that acts, however old it is.
+    """
+    readable = (throttle for throttle in stored if isinstance(throttle, JoinThrottle))
+    known = sorted(readable, key=lambda throttle: throttle.spec.paused or throttle.spec.dry_run)
     # Nobody can tell whose machines the autoscaler's groups boot while not all nodes are there.
     status = None if view.missing else view.world.autoscaler
     groups = share_groups(status, view.world.nodes.values(), known) if status else {}
@@ -268,6 +273,10 @@ class _Joins:
         hungry = {other: wants(own.joins) for other, own in self.by_name.items() if self._takes_part(other, name)}
         return fair_shares(amount, hungry).get(name, 0)
 
+    def pacing(self, name: str) -> list[JoinThrottle]:
+        """This throttle, and all others that hold somebody back."""
+        return [case.throttle for other, case in self.cases.items() if other == name or not case.is_idle]
+
     def _takes_part(self, other: str, name: str) -> bool:
         """Whether a throttle counts in what `name` is given: a dry run changes nothing for the others."""
         case = self.cases[other]
@@ -281,7 +290,7 @@ def _case(
     memories: Memories,
     groups: Mapping[str, GroupsOf],
 ) -> _Case:
-    """Nodes and pools that an older throttle selects are that throttle's."""
+    """Nodes and pools that a throttle selects which comes first (`older`) are that throttle's."""
     growth = tuple(
         pool
         for pool in view.growth
@@ -352,7 +361,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         learned=learned_of(memory.law, now_s),
         missing=view.missing,
         guessed_groups=case.groups.guessed if case.groups else (),
-        left_out=left_out(view.scene.of(NodePool), case.throttle, [other.throttle for other in joins.cases.values()]),
+        left_out=left_out(view.scene.of(NodePool), case.throttle, joins.pacing(case.name)),
         is_autoscaler_silent=own.joins.booting_by_groups > 0 and _is_silent(case, view),
     )
     turn = Turn(stored=case.throttle, findings=findings, lane=_lane(case, room))

@@ -329,6 +329,21 @@ def test_a_throttle_that_tries_things_out_shows_what_it_would_allow_and_takes_no
     assert lanes(tries, other) == lanes(other)
 
 
+@pytest.mark.parametrize("how", ["paused", "dryRun"])
+def test_a_throttle_that_acts_keeps_what_an_older_one_names_that_does_not(how: str) -> None:
+    """Its objects, its nodes and its pods: a dry run changes nothing for others."""
+    acting = a_throttle("acting", **LIMITS)
+    alone, beside = Story(acting), Story(a_throttle("older", **{**LIMITS, how: True}), acting)
+    for story in (alone, beside):
+        story.after(0, world=waiting(unplaced=()), scene={"limited": (a_pool(),)})
+    (expected,) = alone.after(5, world=waiting(), scene={"limited": (a_pool(),)})
+    older, turn = beside.after(5, world=waiting(), scene={"limited": (a_pool(),)})
+    assert turn.findings.levers == expected.findings.levers
+    assert turn.lever_writes
+    assert turn.findings.joins == expected.findings.joins
+    assert [lever.because.code for lever in older.findings.levers] == ["OtherThrottle"]
+
+
 def test_machines_of_one_node_group_boot_for_one_throttle() -> None:
     story = Story(*(a_throttle(name, nodes={"matchLabels": {"pool": name}}) for name in "ab"))
     there = [a_node(name, age_s=9999, labels={"pool": name, "group": f"asg-{name}"}) for name in "ab"]
