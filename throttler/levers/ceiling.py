@@ -17,6 +17,7 @@ from throttler.kube.quantities_and_durations import QuantityError, Resources
 from throttler.kube.reasons_and_events import Because, because
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.lever import (
+    HOLDER_ANNOTATION,
     THROTTLE_LABEL,
     Holder,
     How,
@@ -80,11 +81,11 @@ class Uptake:
 
 def held_by_another(metadata: OwnedMetadata, holder: Holder) -> StateAndReason | None:
     """Why the object is not this holder's to move: another throttle's, or a newer leader's; None where it is."""
-    other, epoch = metadata.labels.get(THROTTLE_LABEL, holder.label), epoch_of(metadata.annotations)
+    other = metadata.labels.get(THROTTLE_LABEL, holder.label)
     if other != holder.label:
         return LeverState.REFUSED, because(LeverReason.OTHER_THROTTLE, throttle=other)
-    if epoch > holder.epoch:
-        return LeverState.UNCONFIRMED, because(LeverReason.NEWER_HOLDER, epoch=epoch)
+    if holder.is_deposed_by(metadata.annotations):
+        return LeverState.UNCONFIRMED, because(LeverReason.NEWER_HOLDER, epoch=epoch_of(metadata.annotations))
     return None
 
 
@@ -372,9 +373,14 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether somebody else changed a value of ours."""
-        mark = self.mark
-        return mark is not None and self.thing is not None and bool(foreign(mark, self.limits or {}))
+        """Whether somebody else changed a value of ours, or the service wrote it in the name of another Lease.
+
+        Two installations that both live would each take the object back at every look.
+        """
+        if self.thing is None or (mark := self.mark) is None:
+            return False
+        lease = self.thing.metadata.annotations.get(HOLDER_ANNOTATION, "")
+        return bool(foreign(mark, self.limits or {})) or lease not in ("", self.holder.lease)
 
     @cached_property
     def kept(self) -> SavedLimits:
@@ -565,4 +571,4 @@ def let_go(name: str, thing: LimitedObject | None, owner: str, holder: Holder) -
 def _is_held(thing: LimitedObject, holder: Holder) -> bool:
     """Whether this throttle wrote the object last, and no newer leader of ours did."""
     is_ours = thing.metadata.labels.get(THROTTLE_LABEL) == holder.label
-    return is_ours and epoch_of(thing.metadata.annotations) <= holder.epoch
+    return is_ours and not holder.is_deposed_by(thing.metadata.annotations)

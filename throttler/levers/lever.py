@@ -164,6 +164,11 @@ class Holder:
         """What goes with every change."""
         return {HOLDER_ANNOTATION: self.lease, EPOCH_ANNOTATION: str(self.epoch)}
 
+    def is_deposed_by(self, annotations: Mapping[str, str]) -> bool:
+        """Whether a newer leader by the same Lease wrote the object; epochs of two Leases cannot be compared."""
+        is_same = annotations.get(HOLDER_ANNOTATION, self.lease) == self.lease
+        return is_same and epoch_of(annotations) > self.epoch
+
 
 def epoch_of(annotations: Mapping[str, str]) -> int:
     """The epoch under which an object was last written; 0 where none can be read, or none that a leader could have."""

@@ -1,5 +1,6 @@
 """Karpenter's ceiling: how much it lets in, when it is written, trusted, contested and handed back."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -406,10 +407,34 @@ class TestRefusal:
     def test_deposed_leader_writes_nothing(self) -> None:
         story = Story()
         story.look(room(), claims(3))
-        story.holder = Holder(throttle="default", epoch=2)
+        story.holder = replace(HOLDER, epoch=2)
         decision = story.look(room(allowance=50), claims(3), 10.0)
         assert decision.because.reason is LeverReason.NEWER_HOLDER
         assert story.server.writes == 1
+
+    def test_ceiling_of_an_installation_elsewhere_that_is_gone_is_taken_over(self) -> None:
+        story = Story({"cpu": "900"})
+        story.look(room(), claims(3))
+        story.holder, story.memory = replace(HOLDER, lease="new/kube-balloons", epoch=1), NodePoolMemory()
+        decision = story.look(room(allowance=50), claims(3), 10.0)
+        assert (decision.state, decision.original) == (LeverState.CONTESTED, "cpu 900, memory none")
+        assert (story.limits or {})["cpu"] == "424"
+        assert story.server.pool().metadata.annotations[HOLDER_ANNOTATION] == "new/kube-balloons"
+        for now_s in (60.0, 102.0):
+            story.server.observed()
+            decision = story.look(room(allowance=50), claims(3), now_s)
+        assert decision.state is LeverState.CONFIRMED
+
+    def test_two_installations_that_live_do_not_write_at_every_look(self) -> None:
+        story = Story()
+        others = {lease: (replace(HOLDER, lease=lease), NodePoolMemory()) for lease in ("a/lease", "b/lease")}
+        for second in range(0, 300, 2):
+            for lease, (holder, memory) in others.items():
+                story.holder, story.memory = holder, memory
+                decision = story.look(room(allowance=second), claims(3), float(second))
+                others[lease] = holder, story.memory
+                assert second < 2 or decision.state is LeverState.CONTESTED
+        assert story.server.writes <= 22
 
     def test_limit_out_of_range_is_named_and_left(self) -> None:
         story = Story({"cpu": "1e99"})
