@@ -98,13 +98,14 @@ async def restore_all(
     client: KubeClient,
     *,
     may_go_on: MayGoOn | None = None,
-    lease: str = "",
+    lease: str | None = "",
     lets_nodes_go: bool = False,
     is_dry_run: bool = False,
 ) -> GivenBack:
     """Give back ceilings, taints and labels, gates, in this order: by how much they hurt.
 
-    `may_go_on` is asked before every write. `lease` (`namespace/name`) leaves alone what another Lease keeps in force.
+    `may_go_on` is asked before every write. `lease` (`namespace/name`) leaves alone what another Lease keeps in force;
+    None leaves nothing alone.
     `lets_nodes_go` takes off what keeps nodes warm as well, at the end.
     Never raises ApiError: what fails is in `problems`, and the rest goes on.
     """
@@ -120,7 +121,7 @@ class _Giving:
     """One call of `restore_all`; problems are those of the last pass."""
 
     def __init__(
-        self, client: KubeClient, may_go_on: MayGoOn, lease: str, *, lets_nodes_go: bool, is_dry_run: bool
+        self, client: KubeClient, may_go_on: MayGoOn, lease: str | None, *, lets_nodes_go: bool, is_dry_run: bool
     ) -> None:
         self._client = client
         self._writer = LeverWriter(client)
@@ -199,8 +200,8 @@ async def read_throttles(client: KubeClient) -> Throttles:
     return Throttles(tuple(readable), tuple(skipped))
 
 
-async def ceilings(client: KubeClient, lever: CeilingLever[Any, Any, Any], lease: str) -> Writes:
-    """Objects whose ceiling is in force by this Lease, or by none.
+async def ceilings(client: KubeClient, lever: CeilingLever[Any, Any, Any], lease: str | None) -> Writes:
+    """Objects whose ceiling is in force by this Lease, or by none; where `lease` is None, by whichever.
 
     Raises UndecodableError in the end where the user's values cannot be read off one of them.
     """
@@ -209,7 +210,7 @@ async def ceilings(client: KubeClient, lever: CeilingLever[Any, Any, Any], lease
         async for limited in _marked(client, resource, lever.OBJECTS):
             # Items of a list do not say which version they are of.
             thing = msgspec.structs.replace(limited, api_version=resource.api_version)
-            if thing.metadata.annotations.get(HOLDER_ANNOTATION) in (None, "", lease):
+            if lease is None or thing.metadata.annotations.get(HOLDER_ANNOTATION) in (None, "", lease):
                 broken += [thing.metadata.name] if is_unreadable(thing.metadata) else []
                 yield restore(thing)
     if broken:
@@ -361,7 +362,8 @@ class InForce:
         """Told at each tick whether a throttle exists, or has something left to give back: only then is anything held.
 
         What is left of the last one after that, nobody gives back by itself: its caches have ended, and the guard sees
-        a Lease that is renewed. So a leader that finds no throttle looks for it once, on the server.
+        a Lease that is renewed. So a leader that finds no throttle looks for it once, on the server, and gives back
+        what another installation has left, too: there is no throttle in whose name anything could be in force.
         """
         self._is_needed = is_needed
         self._has_held |= is_needed
@@ -407,9 +409,13 @@ class InForce:
         if not elector.may_write():
             log.warning("nothing given back, for the Lease could not be taken back", rest="the guard's")
             return
+
+        async def is_leader() -> bool:
+            return elector.may_write()
+
         try:
             async with asyncio.timeout(GIVE_BACK_S):
-                await self._give_back(elector)
+                await self._give_back(elector, elector.lease, is_leader)
         except TimeoutError:
             log.warning("giving back took too long", limit_s=GIVE_BACK_S, rest="the guard's")
 
@@ -444,16 +450,13 @@ class InForce:
             return elector.may_write() and not self._is_needed
 
         while await may_go_on():
-            if (await self._give_back(elector, may_go_on)).is_all:
+            if (await self._give_back(elector, None, may_go_on)).is_all:
                 return
             await asyncio.sleep(LOOK_AGAIN_S)
 
-    async def _give_back(self, elector: Elector, may_go_on: MayGoOn | None = None) -> GivenBack:
-        async def is_leader() -> bool:
-            return elector.may_write()
-
+    async def _give_back(self, elector: Elector, lease: str | None, may_go_on: MayGoOn) -> GivenBack:
         gate = CeilingGate(GIVE_BACK_PER_S, burst=GIVE_BACK_BURST)
         async with open_client(self._connection, "give-back", gate=gate, may_send=elector.may_write) as client:
-            restored = await restore_all(client, lease=elector.lease, may_go_on=may_go_on or is_leader)
+            restored = await restore_all(client, lease=lease, may_go_on=may_go_on)
         log.info("gave everything back", objects=restored.done, problems=list(restored.problems))
         return restored

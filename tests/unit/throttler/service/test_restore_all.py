@@ -136,6 +136,8 @@ async def test_ceiling_that_another_lease_keeps_is_left_alone() -> None:
     given = await restore_all(cluster.client, lease="elsewhere/lease")
     assert given.is_all
     assert holds(cluster) == {"ours", "moved"}
+    assert (await restore_all(cluster.client, lease=None)).is_all
+    assert holds(cluster) == set(), "where there is no throttle, nothing can be in force in the name of one"
 
 
 async def test_nodes_that_no_throttle_selects_are_left_alone() -> None:

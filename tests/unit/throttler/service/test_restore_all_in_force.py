@@ -45,8 +45,8 @@ class Scene:
         """How it goes, the last one for ever."""
         self.holding = self.another()
 
-        async def give_back(self_: InForce, elector: Any, may_go_on: Any = None) -> GivenBack:
-            self.steps.append("given back")
+        async def give_back(self_: InForce, elector: Any, lease: str | None, may_go_on: Any) -> GivenBack:
+            self.steps.append("given back" if lease == LEASE else "swept")
             return self.given.pop(0) if len(self.given) > 1 else self.given[0]
 
         monkeypatch.setattr(InForce, "_give_back", give_back)
@@ -90,11 +90,11 @@ async def test_what_the_last_throttle_left_is_given_back_once_under_each_leaders
     for _ in range(3):
         scene.holding.follow(is_needed=False)
         await asyncio.sleep(1.0)
-    assert scene.steps == ["given back"]
+    assert scene.steps == ["swept"]
     scene.elector.epoch += 1
     scene.holding.follow(is_needed=False)
     await asyncio.sleep(1.0)
-    assert scene.steps == ["given back"] * 2
+    assert scene.steps == ["swept"] * 2
 
 
 async def test_what_the_last_throttle_did_not_give_back_is_given_back_whenever_it_was_deleted(scene: Scene) -> None:
@@ -105,14 +105,14 @@ async def test_what_the_last_throttle_did_not_give_back_is_given_back_whenever_i
         for _ in range(3):
             scene.holding.follow(is_needed=False)
             await asyncio.sleep(1.0)
-        assert scene.steps == ["given back"] * times
+        assert scene.steps == ["swept"] * times
 
 
 async def test_leftovers_that_could_not_be_given_back_are_tried_again(scene: Scene) -> None:
     scene.given = [GivenBack(problems=("NodePool pool-a: no answer",)), GivenBack(done=1)]
     scene.holding.follow(is_needed=False)
     await asyncio.sleep(5 * LOOK_AGAIN_S)
-    assert scene.steps == ["given back"] * 2
+    assert scene.steps == ["swept"] * 2
 
 
 async def test_leftovers_are_left_alone_once_a_throttle_holds_or_another_replica_leads(scene: Scene) -> None:
@@ -121,11 +121,11 @@ async def test_leftovers_are_left_alone_once_a_throttle_holds_or_another_replica
     await asyncio.sleep(1.0)
     scene.holding.follow(is_needed=True)
     await asyncio.sleep(5 * LOOK_AGAIN_S)
-    assert scene.steps == ["given back"]
+    assert scene.steps == ["swept"]
     scene.elector.is_leader, scene.holding = False, scene.another()
     scene.holding.follow(is_needed=False)
     await asyncio.sleep(1.0)
-    assert scene.steps == ["given back"]
+    assert scene.steps == ["swept"]
 
 
 async def test_a_dry_run_holds_nothing() -> None:
@@ -180,7 +180,13 @@ async def test_giving_back_stops_when_the_lease_is_lost(monkeypatch: pytest.Monk
     monkeypatch.setattr(room, "open_client", Opened)
     some: Any = elector
     nobody: Any = None
-    await InForce(nobody, some)._give_back(some)
+
+    async def drain(timeout_s: float) -> None:
+        """Nothing is under way."""
+
+    holding = InForce(nobody, some)
+    holding.follow(is_needed=True)
+    await holding.stop(drain)
     assert asked["lease"] == LEASE
     elector.is_leader = False
     assert not await asked["may_go_on"]()
