@@ -112,7 +112,6 @@ def sweep(
 def _why(pool: ObjectKey, snapshot: Snapshot, gone_s: float) -> Because:
     stored = snapshot.pools.get(pool)
     if stored is None:
-        # A pool that is served no more leaves its marks on nodes: to this service it is gone.
         return because(Reason.POOL_GONE, gone=gone_s)
     return because(Reason.OTHER_STRATEGY, strategy=stored.spec.strategy.value, gone=gone_s)
 
@@ -135,17 +134,14 @@ def _orphans(snapshot: Snapshot) -> Iterator[tuple[ObjectKey, _Owned | Node]]:
 
 
 def _uses(pool: ObjectKey, kind: str, snapshot: Snapshot) -> bool:
-    """Whether the pool is there and works by objects of this kind; one that must not be touched keeps what it has."""
+    """Whether the pool is there and works by objects of this kind; one that must not be touched keeps what it has.
+
+    So does one that is not served: another service may serve it, and both see the nodes.
+    """
     stored = snapshot.pools.get(pool)
     if stored is None:
-        return pool in snapshot.invalid or _is_bounded(pool, snapshot)
+        return pool in snapshot.invalid or pool in snapshot.refused
     return stored.spec.paused or stored.spec.dry_run or kind in _KINDS[stored.spec.strategy]
-
-
-def _is_bounded(pool: ObjectKey, snapshot: Snapshot) -> bool:
-    """Whether the pool would be served but for a bound: what it has stays, as with one that is invalid."""
-    refusal = snapshot.refused.get(pool)
-    return refusal is not None and refusal.bound is not Bound.NAMESPACES
 
 
 def _remove(thing: _Owned | Node, why: Because) -> Action:

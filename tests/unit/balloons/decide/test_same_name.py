@@ -9,7 +9,7 @@ from balloons.api.pool import Mode, PoolNodes, Strategy
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import ApplyObject, Decision, DeleteObject, Memory
 from balloons.decide.settings import DecideSettings
-from balloons.view.claim import claim_nodes
+from balloons.view.claim import Bound, Refusal, claim_nodes
 from balloons.view.node_load_and_devices import load_of
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
 from throttler.kube.metadata import ObjectKey
@@ -28,8 +28,8 @@ def two_pools(**spec: Any) -> World:
     return World.of(a_pool(**spec), other, nodes={**nodes(2, "a"), **nodes(3, "b", labels=B)})
 
 
-def step(world: World, memory: Memory, seconds: float = 0.0) -> tuple[Decision, Memory]:
-    decided, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, seconds))
+def step(world: World, memory: Memory, seconds: float = 0.0, **changes: Any) -> tuple[Decision, Memory]:
+    decided, memory = decide(world.snapshot(**changes), memory, SETTINGS, later(NOW, seconds))
     world.apply(decided)
     world.settle()
     return decided, memory
@@ -101,6 +101,17 @@ def test_nodes_that_one_annotated_are_let_go_when_it_is_gone_and_the_others_are_
     _, memory = step(world, memory, 20)
     step(world, memory, 20 + SETTINGS.sweep_after_s)
     assert {name for name, node in world.nodes.items() if HELD_BY_ANNOTATION in node.annotations} == B_NODES
+
+
+def test_nodes_that_one_annotated_stay_annotated_where_another_service_serves_it() -> None:
+    """Two services with a namespace each see all nodes: each took off what the other put on, every ten minutes."""
+    world, memory = warm(strategy=Strategy.ANNOTATE)
+    theirs = world.pools.pop(THEIRS)
+    refused = {theirs.key: Refusal(Bound.NAMESPACES, "namespace team-b is not served; served: team-a")}
+    for seconds in (20, 30 + SETTINGS.sweep_after_s):
+        decided, memory = step(world, memory, seconds, refused=refused)
+        assert decided.sweeps == ()
+    assert {name for name, node in world.nodes.items() if HELD_BY_ANNOTATION in node.annotations} == A_NODES | B_NODES
 
 
 def test_a_node_that_changes_sides_is_held_by_its_new_pool_alone() -> None:
