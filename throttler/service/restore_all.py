@@ -2,7 +2,8 @@
 
 Everything of ours that holds nodes back is read from the API server itself. Nothing is remembered: what was left behind
 is recognised by what is on the objects, and by what the JoinThrottles call theirs. Lists come page by page and are
-written page by page: what is decided on is then no older than a page takes.
+written page by page: what is decided on is then no older than a page takes. Some objects are written at the same time,
+so that one that gets no answer keeps none of the others waiting.
 
 While decisions are made, ceilings stay in force by a Lease that is renewed (`InForce`). A leader that is only replaced
 hands them over with the Lease.
@@ -36,6 +37,8 @@ from throttler.service.all_levers import ADMISSIONS, CEILINGS
 from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter
 from throttler.service.throttle_watches import THROTTLES, resources_of
 
+AT_ONCE = 16
+"""Objects that are given back at the same time."""
 PASSES = 3
 """An object that changed meanwhile (409) is read again so many times in all; after that the next call does it."""
 
@@ -129,6 +132,7 @@ class _Giving:
         self._lease = lease
         self._lets_nodes_go = lets_nodes_go
         self._is_dry_run = is_dry_run
+        self._room = asyncio.Semaphore(AT_ONCE)
         self.done = 0
         self.problems: list[str] = []
         self.is_stopped = False
@@ -137,13 +141,14 @@ class _Giving:
     async def run(self) -> None:
         """One pass over everything."""
         self.problems, self.must_repeat = [], False
-        for lever in CEILINGS:
-            await self._each(f"{lever.WRITES_ON.kind}s", ceilings(self._client, lever, self._lease))
-        throttles = await self._throttles()
-        await self._each("node taints and labels", node_marks(self._client, throttles))
-        await self._each("scheduling gates", gates(self._client))
-        if self._lets_nodes_go:
-            await self._each("nodes that are kept", kept_nodes(self._client))
+        async with asyncio.TaskGroup() as giving:
+            for lever in CEILINGS:
+                await self._each(f"{lever.WRITES_ON.kind}s", ceilings(self._client, lever, self._lease), giving)
+            throttles = await self._throttles()
+            await self._each("node taints and labels", node_marks(self._client, throttles), giving)
+            await self._each("scheduling gates", gates(self._client), giving)
+            if self._lets_nodes_go:
+                await self._each("nodes that are kept", kept_nodes(self._client), giving)
 
     async def _throttles(self) -> Throttles:
         if self.is_stopped:
@@ -156,26 +161,39 @@ class _Giving:
         self.problems += [f"JoinThrottle {unread.key[1]} cannot be read: {unread.why}" for unread in throttles.skipped]
         return throttles
 
-    async def _each(self, what: str, pages: Writes) -> None:
+    async def _each(self, what: str, pages: Writes, giving: asyncio.TaskGroup) -> None:
+        """Begin to give all of them back, as far as there is room; nothing once somebody renews again."""
         if self.is_stopped:
             return
         try:
             async for writes in pages:
-                if writes and not await self._give(writes):
+                if writes and not await self._begin(writes, giving):
                     return
         except ApiError as error:
             self.problems.append(f"{what} could not be read: {error.message}")
 
-    async def _give(self, writes: tuple[LeverWrite, ...]) -> bool:
-        """Give one object back; False once somebody renews again."""
-        if not await self._may_go_on():
-            self.is_stopped = True
-            return False
+    async def _begin(self, writes: tuple[LeverWrite, ...], giving: asyncio.TaskGroup) -> bool:
+        """Begin with one object as soon as there is room; False once somebody renews again."""
+        await self._room.acquire()
+        giving.create_task(self._give(writes))
+        return not self.is_stopped
+
+    async def _give(self, writes: tuple[LeverWrite, ...]) -> None:
+        """Give one object back, and make room for the next."""
+        try:
+            if self.is_stopped or not await self._may_go_on():
+                self.is_stopped = True
+            else:
+                await self._write(writes)
+        finally:
+            self._room.release()
+
+    async def _write(self, writes: tuple[LeverWrite, ...]) -> None:
         name = f"{writes[0].kind} {writes[0].key}"
         if self._is_dry_run:
             log.info("would give back", object=name, because=writes[0].because.code)
             self.done += 1
-            return True
+            return
         results = await self._writer.carry_out(writes)
         last = results[-1]
         if last.outcome in (LeverWriteOutcome.DONE, LeverWriteOutcome.GONE):
@@ -184,7 +202,6 @@ class _Giving:
         else:
             self.must_repeat |= last.outcome is LeverWriteOutcome.CONFLICT
             self.problems.append(f"{name}: {last.message or last.outcome.value}")
-        return True
 
 
 async def read_throttles(client: KubeClient) -> Throttles:

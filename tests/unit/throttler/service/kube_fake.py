@@ -17,13 +17,14 @@ class FakeCluster:
     """Objects by plural and name; a write is answered with 409 when its version is not the stored one.
 
     `before_write` runs before each write (somebody else's doing); `faults` answer a verb on a plural instead,
-    `patch_s` is how long each patch takes.
+    `patch_s` is how long each patch takes, `hanging` names objects of which it takes 20 s.
     """
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, dict[str, Any]]] = {}
         self.faults: dict[tuple[str, str], ApiError] = {}
         self.patch_s = 0.0
+        self.hanging: set[str] = set()
         self.calls: list[tuple[str, str, str]] = []
         self.before_write: Callable[[str, str], None] = lambda plural, name: None
         self.version = 100
@@ -68,8 +69,8 @@ class FakeCluster:
         subresource: str | None = None,
     ) -> bytes:
         self._called("patch", resource, name)
-        if self.patch_s:
-            await asyncio.sleep(self.patch_s)
+        if takes_s := 20.0 if name in self.hanging else self.patch_s:
+            await asyncio.sleep(takes_s)
         self.before_write(resource.plural, name)
         stored = self._find(resource, name)
         if kind is PatchKind.JSON:

@@ -1,5 +1,6 @@
 """Giving everything back: all of ours, nothing else, whatever fails in between."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ from throttler.kube.errors import ForbiddenError, UnreachableError
 from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, SavedLimits
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.restore_all import restore_all
+from throttler.service.restore_all import GIVE_BACK_S, restore_all
 
 TAINT, LABEL = "startup-taint.cluster-autoscaler.kubernetes.io/ours", "example.com/daemons"
 LEASE = "kube-balloons/kube-balloons-throttle"
@@ -109,6 +110,17 @@ async def test_ceilings_go_first_and_gates_last() -> None:
     await restore_all(cluster.client, lease=LEASE)
     order = list(dict.fromkeys(plural for _, plural, _ in cluster.written()))
     assert order == ["capacityquotas", "nodepools", "nodes", "pods"]
+
+
+@pytest.mark.virtual_time
+async def test_one_that_gets_no_answer_keeps_no_other_waiting() -> None:
+    """A stop has twelve seconds for all of it; a client gives up one write after twenty."""
+    cluster = left_behind()
+    cluster.hanging = {"moved", "n1"}
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(GIVE_BACK_S):
+            await restore_all(cluster.client, lease=LEASE)
+    assert holds(cluster) == {"moved", "n1", "n2"}, "of n2 the label is put on in the next pass"
 
 
 async def test_second_call_has_nothing_to_do() -> None:
