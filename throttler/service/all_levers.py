@@ -69,13 +69,15 @@ def left_out(pools: Iterable[NodePool], throttle: JoinThrottle, throttles: Itera
     if lever is None:
         return ()
     terms = (nodes.match_expressions,) if nodes.match_expressions else ()
-    pods = [
-        Scheduling(tuple(Toleration(taint.key, "Exists") for taint in pool.spec.taints), nodes.match_labels, terms)
-        for pool in known
-        if is_of(pool, lever, nodes)
-    ]
+    pod = Scheduling((Toleration(operator="Exists"),), nodes.match_labels, terms)
+    tolerated = {frozenset(taint.key for taint in pool.spec.taints) for pool in known if is_of(pool, lever, nodes)}
     free = [pool for pool in known if pool.spec.replicas is None and NODE_POOL_LIMITS.owner(pool, everybody) is None]
-    return tuple(sorted(pool.metadata.name for pool in free if any(may_make(pool, pod) for pod in pods)))
+    barring = {
+        pool.metadata.name: {taint.key for taint in pool.spec.taints if taint.effect != "PreferNoSchedule"}
+        for pool in free
+        if may_make(pool, pod)
+    }
+    return tuple(sorted(name for name, keys in barring.items() if any(keys <= own for own in tolerated)))
 
 
 def leftover_writes(scene: LeverScene, throttles: Sequence[JoinThrottle]) -> tuple[LeverWrite, ...]:
