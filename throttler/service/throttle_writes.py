@@ -163,6 +163,8 @@ class ThrottleWrites:
         self._jobs: WriteJobs[str, _Job | Place] = WriteJobs("throttle", lambda name, job: None)
         self._rests: dict[Place, _Rest] = {}
         self._problems: dict[tuple[str, Place], _Problem] = {}
+        self._newest: dict[str, Turn] = {}
+        """Of each throttle: an older one that ends late has nothing to tell any more."""
         self._ceilings_room, self._releases_room = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
 
     def start(self, name: str, wanted: Iterable[LeverWrite], turn: Turn | None = None) -> frozenset[Place]:
@@ -171,6 +173,8 @@ class ThrottleWrites:
         Returns the objects with a ceiling of which an earlier write is under way: what was decided for them now is not
         written. Releases that are under way are left to end, and new ones to the next call: nothing is decided on them.
         """
+        if turn is not None:
+            self._newest[name] = turn
         by_object: dict[Place, list[LeverWrite]] = {}
         for write in self._open(wanted):
             by_object.setdefault((write.kind, write.key), []).append(write)
@@ -207,6 +211,7 @@ class ThrottleWrites:
         """Drop what is about throttles that are gone."""
         self._jobs.forget(known)
         self._status_writer.forget(known)
+        self._newest = {name: turn for name, turn in self._newest.items() if name in known}
         now_s = self._clock()
         self._rests = {place: rest for place, rest in self._rests.items() if rest.until_s > now_s}
         self._problems = {
@@ -236,7 +241,7 @@ class ThrottleWrites:
         """The last of a turn's ceilings that are `under_way` to end has the turn told."""
         await self._write(name, writes, self._writer, self._ceilings_room)
         under_way.discard((writes[0].kind, writes[0].key))
-        if turn is not None and not under_way:
+        if turn is not None and not under_way and self._newest.get(name) is turn:
             self._begin_telling(name, turn)
 
     async def _write(

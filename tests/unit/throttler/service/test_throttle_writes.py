@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -59,6 +60,7 @@ class FakeWriter:
 
 class FakeStatusWriter:
     def __init__(self) -> None:
+        self.told: list[Any] = []
         self.problems: list[str] = []
         self.statuses = 0
         self.is_due = False
@@ -68,7 +70,11 @@ class FakeStatusWriter:
         self.problems.append(problem)
         return "a status" if self.is_due else None
 
+    def forget(self, known: Any) -> None:
+        """Nothing is kept."""
+
     async def write(self, turn: Turn, status: Any) -> None:
+        self.told.append(turn.stored)
         await asyncio.sleep(self.takes_s)
         self.statuses += 1
 
@@ -155,6 +161,21 @@ async def test_a_ceiling_waits_for_no_other_that_gets_no_answer() -> None:
     assert scene.status_writer.statuses == 1, "the user is told meanwhile"
     await scene.writes.drain(60)
     assert scene.writer.sent[2:] == [("a", "")], "one write of an object at a time"
+
+
+async def test_a_turn_whose_write_ends_late_tells_nothing_after_a_newer_one() -> None:
+    scene = Scene()
+    scene.status_writer.is_due = True
+    scene.writer.hanging["a"] = 20.0
+    old, new = a_turn(a_write("a")), a_turn()
+    new = replace(new, stored=a_throttle("default", paused=True))
+    scene.writes.start(old.name, old.lever_writes, old)
+    await asyncio.sleep(1)
+    scene.writes.start(new.name, new.lever_writes, new)
+    await scene.writes.drain(60)
+    assert scene.status_writer.told == [new.stored]
+    scene.writes.forget(())
+    assert not scene.writes._newest
 
 
 async def test_a_ceiling_waits_for_no_release_of_the_same_turn_or_of_one_before() -> None:
