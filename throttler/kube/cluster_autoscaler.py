@@ -176,6 +176,7 @@ class CapacityQuota(msgspec.Struct, frozen=True):
         CAPACITY_QUOTA_GROUP, CAPACITY_QUOTA_VERSIONS, "capacityquotas", CAPACITY_QUOTA_KIND
     )
     LIMITS: ClassVar[tuple[str, ...]] = ("spec", "limits", "resources")
+    MAY_BE_OURS: ClassVar[bool] = True
 
     metadata: OwnedMetadata
     spec: QuotaSpec = QuotaSpec()
@@ -224,6 +225,7 @@ class MachineDeployment(msgspec.Struct, frozen=True):
         is_namespaced=True,
     )
     LIMITS: ClassVar[tuple[str, ...]] = ("metadata", "annotations")
+    MAY_BE_OURS: ClassVar[bool] = False
 
     metadata: OwnedMetadata
     spec: MachineDeploymentSpec = MachineDeploymentSpec()

@@ -86,6 +86,7 @@ class NodePool(msgspec.Struct, frozen=True):
 
     NAMES: ClassVar[KindNames] = KindNames("karpenter.sh", ("v1",), "nodepools", NODE_POOL_KIND)
     LIMITS: ClassVar[tuple[str, ...]] = ("spec", "limits")
+    MAY_BE_OURS: ClassVar[bool] = False
 
     metadata: OwnedMetadata
     spec: NodePoolSpec = NodePoolSpec()

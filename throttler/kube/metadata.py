@@ -95,6 +95,8 @@ class LimitedObject(Protocol):
     NAMES: ClassVar[KindNames]
     LIMITS: ClassVar[tuple[str, ...]]
     """The path of the map in which the limits stand."""
+    MAY_BE_OURS: ClassVar[bool]
+    """Whether a throttle ever makes such an object; all others are the user's, whatever is written on them."""
 
     @property
     def metadata(self) -> OwnedMetadata:

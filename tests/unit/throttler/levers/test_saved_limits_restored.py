@@ -3,14 +3,16 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.unit.throttler.levers.owned_object import ConflictError, OwnedObject
 from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
-from throttler.levers.lever import Holder, LeverReason, LeverState, LeverWrite
+from throttler.kube.karpenter import NodePool
+from throttler.levers.lever import THROTTLE_LABEL, Holder, How, LeverReason, LeverState, LeverWrite
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
-from throttler.levers.saved_limits import restore
+from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, restore
 
 HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)
 USERS = [
@@ -116,3 +118,13 @@ def test_unreadable_annotation_is_left_with_its_label_for_somebody_to_mend(mark:
     decisions, _ = decide_node_pools([seen], stop, WaitingWork(), HOLDER, memory, 10.0)
     carry_out(server, decisions[0].writes)
     assert server.pool().spec.limits == {"cpu": "400"}, "who wrote it remembers what it said"
+
+
+def test_what_is_never_made_by_us_is_never_deleted() -> None:
+    """An annotation of a quota that we made, copied by hand: with a NodePool all of its machines would go."""
+    pool = msgspec.convert(pool_body({"cpu": "24"}), NodePool)
+    mark = '{"original":{"cpu":null},"ceiling":{"cpu":"24"},"isMade":true}'
+    marks = {"labels": {THROTTLE_LABEL: "default"}, "annotations": {ORIGINAL_ANNOTATION: mark}}
+    pool = msgspec.structs.replace(pool, metadata=msgspec.structs.replace(pool.metadata, **marks))
+    (write,) = restore(pool)
+    assert (write.how, write.body["spec"]) == (How.MERGE, {"limits": {"cpu": None}})  # type: ignore[call-overload]
