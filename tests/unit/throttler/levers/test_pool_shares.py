@@ -12,12 +12,24 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import START, claim, pool_body, room
+from tests.unit.throttler.service.throttle_scene import a_throttle
+from tests.world import work
 from throttler.joins.demand import Crowd
+from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.karpenter import NodeClaim, NodePool
-from throttler.kube.pod import Scheduling
+from throttler.kube.metadata import OwnerReference
+from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.selectors import Requirement
 from throttler.kube.taints import Toleration
-from throttler.levers.lever import Holder, LeverDecision, LeverReason
+from throttler.levers.lever import (
+    Clocks,
+    Holder,
+    LeverContext,
+    LeverDecision,
+    LeverReason,
+    LeverScene,
+    PoolGrowth,
+)
 from throttler.levers.node_pool_ceiling import Charge
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import (
@@ -30,6 +42,7 @@ from throttler.levers.pool_shares import (
     may_make,
     needs_of,
     pool_rooms,
+    waiting_work,
 )
 
 ZONE, TYPE, SPOT = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type", "karpenter.sh/capacity-type"
@@ -55,6 +68,50 @@ def test_a_pool_that_is_not_ready_is_not_usable() -> None:
     conditions = [{"type": "Ready", "status": "False"}]
     assert not a_pool(status={"conditions": conditions}).is_usable
     assert a_pool().is_usable
+
+
+def waiting(*pods: Pod, growth: tuple[PoolGrowth, ...] = (), **joins: float | None) -> WaitingWork:
+    """What waits for a throttle whose largest machine has 8 cores."""
+    throttle = a_throttle(nodes={"matchLabels": {"pool": "gpu"}})
+    context = LeverContext(
+        throttle=throttle,
+        rules=JoinRules.of(throttle, ""),
+        scene=LeverScene(moment=Clocks(3.0, 7.0), unplaced=pods),
+        room=room(),
+        joins=Joins(**joins),  # type: ignore[arg-type]
+        largest={"cpu": 8000, "memory": 1 << 50, "pods": 110_000},
+        growth=growth,
+    )
+    return waiting_work(context)
+
+
+def test_pods_that_ask_the_same_are_one_crowd_whoever_owns_them() -> None:
+    model = work("p", cpu="4")
+    of_two_jobs = [
+        msgspec.structs.replace(model, uid=f"{job}-{at}", owner=OwnerReference("Job", job, job, controller=True))
+        for job in ("a", "b")
+        for at in range(2)
+    ]
+    larger = work("q", cpu="8")
+    assert [crowd.nodes for crowd in waiting(*of_two_jobs, larger).crowds] == [2.0, 1.0]
+
+
+def test_balloons_that_a_pool_lacks_wait_for_its_own_nodes_whatever_their_taints() -> None:
+    growth = (PoolGrowth({"pool": "gpu"}, lacking=3, granted=1), PoolGrowth({"pool": "cpu"}, lacking=0, granted=0))
+    (crowd,) = waiting(growth=growth).crowds
+    assert (crowd.nodes, crowd.how.node_selector) == (3, {"pool": "gpu"})
+    assert may_make(a_pool(labels={"pool": "gpu"}, taints=[{"key": "x", "effect": "NoSchedule"}]), crowd.how)
+
+
+@pytest.mark.parametrize(
+    ("boot_s", "join_s", "late_s"),
+    [(None, None, 360.0), (None, 20.0, 360.0), (100.0, None, 300.0), (100.0, 20.0, 360.0)],
+)
+def test_machines_are_late_after_three_times_a_boot_and_a_join(
+    boot_s: float | None, join_s: float | None, late_s: float
+) -> None:
+    found = waiting(boot_s=boot_s, join_s=join_s)
+    assert (found.late_s, found.wall_s) == (late_s, 7.0)
 
 
 class TestTaints:
