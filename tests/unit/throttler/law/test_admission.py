@@ -248,6 +248,15 @@ def test_without_a_gate_what_comes_while_the_next_boot_is_taken_off(joins: Joins
     assert fill(ungated(joins, flow)).allowance == allowance
 
 
+@pytest.mark.parametrize(("booting", "allowance"), [(100, 89), (190, 5), (200, 0)])
+def test_where_machines_register_freely_two_windows_of_them_may_come(booting: int, allowance: int) -> None:
+    """A gate holds them once they have registered: 200, less those that boot and joins that have not ended by then."""
+    joins = Joins(joining=90, booting=booting)
+    flow = join_model.with_counts(join_model.with_counts(JoinFlow(), joins, NOW_S - 10.0), joins, NOW_S)
+    freely = LawSettings(has_gate=True, registers_freely=True, max_in_flight=1000)
+    assert fill(replace(ungated(joins, flow), settings=freely)).allowance == allowance
+
+
 def test_where_most_machines_never_come_more_may_be_asked_for() -> None:
     joins = Joins(joining=90, booting=50, held=400)
     flow = join_model.with_counts(JoinFlow(), joins, NOW_S - 400.0)
