@@ -249,7 +249,7 @@ def test_a_node_whose_labels_change_after_its_join_changes_sides_and_does_not_jo
     pods = [*daemons_on("a", CNI, LOGS), *daemons_on("b", CNI, LOGS)]
     story.after(0, a_world(a_node("a"), a_node("b", labels={"pool": "b"}), pods=pods))
     story.after(1, a_world(a_node("a"), a_node("b", labels={"pool": "b"}), pods=pods))
-    assert story.memory.settled == {"uid-a"}
+    assert (story.memory.settled, story.memory.foreign) == ({"uid-a"}, {"uid-b"})
     swapped = a_world(a_node("a", labels={"pool": "b"}), a_node("b"), pods=pods)
     joins = story.after(60, swapped)
     assert [*story.memory.settled, *story.memory.foreign] == ["uid-b", "uid-a"]

@@ -46,6 +46,11 @@ def test_a_field_is_given_to_its_owners_alone_and_who_owns_nothing_goes() -> Non
     assert owners_of(given, ("spec", "x")) == (("c", "Apply"),)
 
 
+def test_what_the_owners_own_already_and_what_is_of_a_subresource_stays_as_it_is() -> None:
+    entries = (entry("a", LIMITS), entry("b", {"f:spec": {"f:x": {}}}), entry("c", LIMITS, subresource="status"))
+    assert with_owners(entries, CPU, [("a", "Apply")]) == entries
+
+
 def test_entries_of_a_manager_go_as_a_whole() -> None:
     entries = (entry("a", LIMITS), entry("b", LIMITS), entry("a", LIMITS, "Update"))
     assert [each["manager"] for each in without_manager(entries, "a")] == ["b"]

@@ -260,6 +260,8 @@ def test_no_counter_of_a_process_may_fall(fallen: dict[str, object]) -> None:
 def test_a_family_may_appear_on_the_way() -> None:
     bare = sample(10.0, 100, latency=None, service=None, cpu_s=None)
     assert isinstance(reading_between("a", bare, sample(15.0, 150, **{**FULL, "pulse": 150.0})), Reading)
+    first = {"cpu_s": 0.1, "latency": Totals(0.1, 0.9), "service": Totals(0.1, 0.9)}
+    assert isinstance(reading_between("a", bare, sample(15.0, 150, **{**FULL, "pulse": 150.0, **first})), Reading)
 
 
 @pytest.mark.parametrize(
