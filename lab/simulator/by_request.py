@@ -83,7 +83,8 @@ class _Run:
 
     def run(self) -> Result:
         self._open()
-        while len(self._usable_s) < self._scenario.nodes and self._now_s < self._scenario.limit_s:
+        wanted, limit_s = self._scenario.nodes, self._scenario.limit_s
+        while len(self._usable_s) < wanted and self._now_s < limit_s:
             self._next_event()
         return self._close()
 
@@ -99,12 +100,12 @@ class _Run:
 
     def _next_event(self) -> None:
         due: RequestServer | None = None
-        next_s = self._heap[0][0]
+        next_s, visitors = self._heap[0][0], self._visitors
         for server in self._servers:
             if server.next_s < next_s:
                 next_s, due = server.next_s, server
-        if self._visitors and self._visitors[-1][0] < next_s:
-            self._arrive(*self._visitors.pop())
+        if visitors and visitors[-1][0] < next_s:
+            self._arrive(*visitors.pop())
         elif due is not None:
             self._now_s = next_s
             self._serve(due)

@@ -221,9 +221,11 @@ class RequestServer:
             self._schedule()
             return waiting[4], False
         ends, attempt, seats, client = heappop(self._executing)
-        self._given_s = max(self._given_s, ends)
+        if ends > self._given_s:
+            self._given_s = ends
         self._seats_used -= seats
-        self._dispatch(now_s)
+        if self._queue:
+            self._dispatch(now_s)
         self._schedule()
         return (client, True) if client.attempt == attempt else None
 
@@ -288,12 +290,18 @@ class RequestServer:
             self.wait_sum_s += now_s - (deadline_s - SERVER.max_wait_s)
 
     def _schedule(self) -> None:
-        self._wanted = wanted = self._seats_used * (1.0 + self._drag_per_cube * len(self._queue) ** 3)
-        self._speed = 1.0 if wanted <= self._capacity else self._capacity / wanted
+        queue, executing = self._queue, self._executing
+        wanted = float(self._seats_used)
+        if queue:
+            wanted *= 1.0 + self._drag_per_cube * len(queue) ** 3
+        self._wanted = wanted
+        self._speed = speed = 1.0 if wanted <= self._capacity else self._capacity / wanted
         next_s = inf
-        if self._executing:
-            from_s = self._stalled_s if self._stalled_s > self._at_s else self._at_s
-            next_s = from_s + max(0.0, self._executing[0][0] - self._given_s) / self._speed
-        if self._queue and self._queue[0][0] < next_s:
-            next_s = self._queue[0][0]
+        if executing:
+            left_s = executing[0][0] - self._given_s
+            next_s = self._stalled_s if self._stalled_s > self._at_s else self._at_s
+            if left_s > 0.0:
+                next_s += left_s / speed
+        if queue and queue[0][0] < next_s:
+            next_s = queue[0][0]
         self.next_s = next_s
