@@ -1,9 +1,10 @@
 """Fixtures of all tests: the real control plane, started once per session for the tests that ask for it."""
 
 import asyncio
+import gc
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import hypothesis
@@ -50,6 +51,21 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst | None:
     return LongestFirst(config, log) if config.getoption("dist") == "loadscope" else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Let Python's garbage collector pass over what is there for the whole run: modules and thousands of tests.
+
+    Each full collection would walk through all of it again, in each worker. And it need not look so often.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(10_000, 20, 20)
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
