@@ -2,8 +2,7 @@
 
 import asyncio
 import itertools
-import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -59,12 +58,12 @@ async def _open_pair(stack: AsyncExitStack, plane: ControlPlane, machines: Paper
     namespace = ACCOUNT_NAMESPACE if number == 0 else f"pair-{number}"
     users = (f"replica-{number}-a", f"replica-{number}-b")
     if number:
-        await plane.kubectl_async("create", "namespace", namespace)
+        await plane.apply_async({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     await _allow(plane, namespace, users)
     allocatable = {"cpu": "8", "memory": "32Gi", "pods": "110"}
     nodes = [f"{namespace}-n{i}" for i in range(NODES)]
     await machines.add([PaperNode(name=name, labels={"pool": namespace}, allocatable=allocatable) for name in nodes])
-    await plane.kubectl_async("apply", "-f", "-", input=json.dumps(_pool(namespace)))
+    await plane.apply_async(_pool(namespace))
     replicas = []
     for name in users:
         path = await stack.enter_async_context(LeasePath(plane.access(name)).open())
@@ -78,20 +77,32 @@ async def _open_pair(stack: AsyncExitStack, plane: ControlPlane, machines: Paper
 
 async def _allow(plane: ControlPlane, namespace: str, users: tuple[str, str]) -> None:
     """The rights of the service's own account, for both replicas' users."""
-    who = [f"--user={name}" for name in users]
-    for role in ("reader", "reporter"):
-        name = f"replicas-{namespace}-{role}"
-        await plane.kubectl_async("create", "clusterrolebinding", name, f"--clusterrole=kube-balloons-{role}", *who)
-    await plane.kubectl_async("apply", "-f", "-", input=json.dumps(_lease_role(namespace)))
     places = (
-        (namespace, "--role=kube-balloons-lease"),
-        (namespace, "--clusterrole=kube-balloons-writer"),
-        ("default", "--role=kube-balloons-servers"),
-        ("kube-system", "--role=kube-balloons-servers"),
+        (None, "ClusterRole", "reader"),
+        (None, "ClusterRole", "reporter"),
+        (namespace, "Role", "lease"),
+        (namespace, "ClusterRole", "writer"),
+        ("default", "Role", "servers"),
+        ("kube-system", "Role", "servers"),
     )
-    for number, (where, role) in enumerate(places):
-        bind = ("create", "rolebinding", f"replicas-{namespace}-{number}", role, f"--namespace={where}", *who)
-        await plane.kubectl_async(*bind)
+    bindings = (
+        binding(f"replicas-{namespace}-{name}", kind, f"kube-balloons-{name}", users, where)
+        for where, kind, name in places
+    )
+    await plane.apply_async(_lease_role(namespace), *bindings)
+
+
+def binding(name: str, kind: str, role: str, users: Iterable[str], namespace: str | None) -> dict[str, Any]:
+    """Gives users a Role or a ClusterRole, in one namespace or in the whole cluster."""
+    group = "rbac.authorization.k8s.io"
+    where = {} if namespace is None else {"namespace": namespace}
+    return {
+        "apiVersion": f"{group}/v1",
+        "kind": "RoleBinding" if where else "ClusterRoleBinding",
+        "metadata": {"name": name, **where},
+        "roleRef": {"apiGroup": group, "kind": kind, "name": role},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user} for user in users],
+    }
 
 
 def _lease_role(namespace: str) -> dict[str, Any]:

@@ -60,14 +60,22 @@ class PlainRequests:
         path = resource.path("", metadata.get("namespace", namespace))
         return self.send("POST", f"{path}?dryRun=All&fieldValidation=Strict", manifest)
 
-    def apply(self, manifest: Mapping[str, Any], namespace: str, *, as_user: str = "") -> Json:
+    def apply(
+        self, manifest: Mapping[str, Any], namespace: str, *, manager: str = "kubectl", as_user: str = ""
+    ) -> Json:
         """Do as `kubectl apply --server-side --force-conflicts` and return what is stored; refuses unknown fields."""
         metadata = manifest["metadata"]
         resource = self._resource(f"{manifest['apiVersion']}/{manifest['kind']}")
         path = resource.path(metadata["name"], metadata.get("namespace", namespace))
-        how = "fieldManager=kubectl&force=true&fieldValidation=Strict"
+        how = f"fieldManager={manager}&force=true&fieldValidation=Strict"
         headers = {**_impersonation(as_user), "Content-Type": "application/apply-patch+yaml"}
         return self._ask("PATCH", f"{path}?{how}", json.dumps(manifest).encode(), headers)
+
+    def patch(self, what: str, name: str, change: Mapping[str, Any], namespace: str, subresource: str) -> Json:
+        """Do as `kubectl patch --type=merge` and return what is stored."""
+        path = self._resource(what).path(name, namespace) + (f"/{subresource}" if subresource else "")
+        headers = {"Content-Type": "application/merge-patch+json"}
+        return self._ask("PATCH", f"{path}?fieldManager=kubectl-patch", json.dumps(change).encode(), headers)
 
     def delete(self, what: str, name: str, namespace: str) -> None:
         """Delete an object if there is one; what it owns goes in its own time."""
@@ -122,7 +130,10 @@ class PlainRequests:
             time.sleep(wait_s)
         if status >= http.HTTPStatus.BAD_REQUEST:
             raise LabError(f"{method} {path}: {status} {_refusal(answer)}")
-        parsed: Json = json.loads(answer)
+        try:
+            parsed: Json = json.loads(answer)
+        except ValueError as error:
+            raise LabError(f"{method} {path}: {status}, and no JSON: {answer[:200]!r}") from error
         return parsed
 
     def _exchange(

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +53,7 @@ def read_audit_log(path: Path, holding: str = "") -> Iterator[dict[str, Any]]:
                 yield event
 
 
+LOOK_AGAIN_S = 0.2
 TOKEN_S = 8 * 3600
 ADMIN = "admin"
 ADMIN_GROUPS = ("system:masters",)
@@ -187,10 +189,34 @@ class ControlPlane:
         """Return what the server would store, defaults included; raises LabError with what it says if it refuses."""
         return self.requests.try_to_create(manifest, namespace)
 
-    def apply(self, *manifests: Mapping[str, Any], namespace: str = "default") -> None:
+    def apply(self, *manifests: Mapping[str, Any], namespace: str = "default", manager: str = "kubectl") -> None:
         """Do as `kubectl apply --server-side` in a twentieth of its CPU; raises LabError with what the server says."""
         for manifest in manifests:
-            self.requests.apply(manifest, namespace)
+            self.requests.apply(manifest, namespace, manager=manager)
+
+    async def apply_async(
+        self, *manifests: Mapping[str, Any], namespace: str = "default", manager: str = "kubectl"
+    ) -> None:
+        """Do the same without holding up the event loop."""
+        await asyncio.to_thread(self.apply, *manifests, namespace=namespace, manager=manager)
+
+    async def patch_async(
+        self, what: str, name: str, change: Mapping[str, Any], *, namespace: str = "default", subresource: str = ""
+    ) -> None:
+        """Do as `kubectl patch --type=merge`, as cheaply; raises LabError with what the server says."""
+        await asyncio.to_thread(self.requests.patch, what, name, change, namespace, subresource)
+
+    async def delete_async(self, what: str, name: str, *, namespace: str = "default") -> None:
+        """Delete an object if there is one, and do not wait until it is gone."""
+        await asyncio.to_thread(self.requests.delete, what, name, namespace)
+
+    async def until_established(self, *crds: str) -> None:
+        """Return once these CRDs are established, by default all; raises LabError with those that are not in time."""
+        deadline = time.monotonic() + self.settings.start_deadline_s
+        while missing := await asyncio.to_thread(self._not_established, crds):
+            if time.monotonic() > deadline:
+                raise LabError(f"not established: {', '.join(missing)}")
+            await asyncio.sleep(LOOK_AGAIN_S)
 
     def log(self, component: str) -> Path:
         """Return the log file of a component."""
@@ -247,6 +273,10 @@ class ControlPlane:
         await self._start_and_wait([component])
 
     # --- the parts ---
+
+    def _not_established(self, crds: Sequence[str]) -> list[str]:
+        known = {crd["metadata"]["name"]: crd for crd in self.get("customresourcedefinitions")["items"]}
+        return [name for name in crds or known if not _is_established(known.get(name, {}))]
 
     async def _start_and_wait(self, names: Sequence[str]) -> None:
         for name in names:
@@ -316,6 +346,12 @@ class ControlPlane:
             environment={**os.environ, **(environment or {})},
         )
         return Component(spec, self.processes)
+
+
+def _is_established(crd: Json) -> bool:
+    # Of a CRD that was created a moment ago the conditions are null.
+    conditions = crd.get("status", {}).get("conditions") or ()
+    return any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions)
 
 
 def _server_name(number: int) -> str:

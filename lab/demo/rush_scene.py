@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
-import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from lab.cloud.json_api import JsonApi
 from lab.cloud.karpenter import Karpenter, KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
 from lab.controlplane import ControlPlane
 from lab.demo.scene import JOBS, namespace
-from lab.demo.service import ACCOUNT, ACCOUNT_NAMESPACE, install, run_service
+from lab.demo.service import bind_to_service, install, run_service
 from lab.processes.cpu_share import held_to
 from lab.scaleup.cluster import DEVICE_PLUGIN, QUICK_MANAGER_QPS, start_small_plane
 
@@ -102,14 +101,11 @@ async def open_rush(pacing: Pacing | None = None, server_cores: float | None = N
 async def _install(plane: ControlPlane, pacing: Pacing) -> None:
     """What a user applies: the manifests, the right to move the levers, and the throttle."""
     await install(plane)
-    account = f"--serviceaccount={ACCOUNT_NAMESPACE}:{ACCOUNT}"
-    for role in (LEVER_ROLES[lever] for lever in sorted(pacing.levers)):
-        await plane.kubectl_async("create", "clusterrolebinding", role, f"--clusterrole={role}", account)
-    await plane.kubectl_async("apply", "-f", "-", input=json.dumps(join_throttle(plane, pacing)))
+    roles = [LEVER_ROLES[lever] for lever in sorted(pacing.levers)]
+    await plane.apply_async(*(bind_to_service(role) for role in roles), join_throttle(plane, pacing))
     if pacing.learned is not None:
-        patch = json.dumps({"status": {"learned": pacing.learned}})
-        merge = ("--subresource=status", "--type=merge", "--patch", patch)
-        await plane.kubectl_async("patch", "jointhrottle", THROTTLE, *merge)
+        learned = {"status": {"learned": pacing.learned}}
+        await plane.patch_async("jointhrottle", THROTTLE, learned, subresource="status")
 
 
 async def wait_for_throttle(scene: RushScene) -> None:

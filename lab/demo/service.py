@@ -7,8 +7,11 @@ import contextlib
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
@@ -19,6 +22,7 @@ FLOW_CONTROL = MANIFESTS / "components" / "flow-control" / "flow-control.yaml"
 GUARD = MANIFESTS / "components" / "guard"
 ACCOUNT_NAMESPACE, ACCOUNT = "kube-balloons", "kube-balloons"
 GUARD_ACCOUNT = "kube-balloons-guard"
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 STOP_DEADLINE_S = 60.0
 """The service promises 25 s; where other work loads the machine it gets less of it."""
 
@@ -28,17 +32,46 @@ async def install(plane: ControlPlane) -> None:
 
     Without that place a rush on a small server costs the service its lead: renewals of the Lease wait with the herd.
     """
-    await plane.kubectl_async("apply", "-k", str(MANIFESTS / "base"))
-    await plane.kubectl_async("apply", "-f", str(FLOW_CONTROL))
-    await until_served(plane)
+    await install_base(plane)
+    await plane.apply_async(*manifests_in(FLOW_CONTROL))
 
 
-async def until_served(plane: ControlPlane) -> None:
-    """Wait until our kinds can be asked for: the server tells clients of them a moment after they are established."""
+async def install_base(plane: ControlPlane) -> None:
+    """What `kubectl apply -k manifests/base` applies; returns when our kinds can be asked for."""
+    await plane.apply_async(*manifests_in(*_files_of(MANIFESTS / "base")))
     kinds = [f"{plural}.kube-balloons.github.io" for plural in ("balloonpools", "jointhrottles")]
-    await plane.kubectl_async("wait", "--for=condition=Established", *(f"crd/{kind}" for kind in kinds))
+    await plane.until_established(*kinds)
+    # The server tells clients of a new kind a moment later.
     for kind in kinds:
         await plane.get_async(kind)
+
+
+def bind_to_service(cluster_role: str) -> dict[str, Any]:
+    """A binding of this name that gives a ClusterRole to the service in the whole cluster."""
+    group = "rbac.authorization.k8s.io"
+    return {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": cluster_role},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": cluster_role},
+        "subjects": [{"kind": "ServiceAccount", "namespace": ACCOUNT_NAMESPACE, "name": ACCOUNT}],
+    }
+
+
+def manifests_in(*files: Path) -> Iterator[dict[str, Any]]:
+    """The objects in YAML files."""
+    for file in files:
+        yield from filter(None, yaml.load_all(file.read_text(encoding="utf-8"), Loader=_LOADER))
+
+
+def _files_of(directory: Path) -> Iterator[Path]:
+    """What a kustomization lists that changes nothing; raises LabError for one that does."""
+    (kustomization,) = manifests_in(directory / "kustomization.yaml")
+    if more := kustomization.keys() - {"apiVersion", "kind", "resources"}:
+        raise LabError(f"{directory} is no plain list of files any more, it has {', '.join(sorted(more))}")
+    for name in kustomization["resources"]:
+        path = directory / name
+        yield from _files_of(path) if path.is_dir() else (path,)
 
 
 def service_log(plane: ControlPlane, command: str = "run") -> Path:
@@ -63,8 +96,7 @@ async def run_service(
 @contextlib.asynccontextmanager
 async def run_guard(plane: ControlPlane) -> AsyncIterator[subprocess.Popen[bytes]]:
     """Install the guard's account and rights, and run it beside the service until left."""
-    for name in ("serviceaccount.yaml", "rbac.yaml"):
-        await plane.kubectl_async("apply", "-f", str(GUARD / name))
+    await plane.apply_async(*manifests_in(GUARD / "serviceaccount.yaml", GUARD / "rbac.yaml"))
     kubeconfig = await asyncio.to_thread(plane.service_account_kubeconfig, ACCOUNT_NAMESPACE, GUARD_ACCOUNT)
     async with _run(plane, "guard", "--kubeconfig", str(kubeconfig)) as process:
         yield process

@@ -87,7 +87,7 @@ async def tell(scene: Scene, narrator: Narrator, findings: Findings) -> None:
     """All acts in order."""
     cold = await _act_without(scene, narrator, findings)
     narrator.act("b. With a BalloonPool in Hold: 4 idle nodes stay warm, the rest may go")
-    narrator.say("install: kubectl apply -k manifests/base; then `balloons run` with the rights of its ServiceAccount")
+    narrator.say("install: all of manifests/base; then `balloons run` with the rights of its ServiceAccount")
     await install(scene.plane)
     async with run_service(scene.plane):
         await _act_hold(scene, narrator, findings)

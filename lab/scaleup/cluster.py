@@ -1,7 +1,6 @@
 """A small real control plane with DaemonSets: what a herd of joiners meets, and how often it answers with errors."""
 
 import contextlib
-import json
 import re
 from collections.abc import AsyncIterator, Sequence
 
@@ -43,8 +42,7 @@ def small_plane(servers: int, manager_qps: float, is_audited: bool) -> ControlPl
 async def start_small_plane(servers: int, manager_qps: float, is_audited: bool = False) -> AsyncIterator[ControlPlane]:
     """The control plane with its DaemonSets, and no node yet."""
     async with start_control_plane(small_plane(servers, manager_qps, is_audited)) as plane:
-        manifests = {"apiVersion": "v1", "kind": "List", "items": [daemon_set(n) for n in range(DAEMON_SETS)]}
-        await plane.kubectl_async("apply", "-f", "-", input=json.dumps(manifests))
+        await plane.apply_async(*(daemon_set(number) for number in range(DAEMON_SETS)))
         await plane.kubectl_async(
             "create", "clusterrolebinding", "strangers", "--clusterrole=view", f"--user={STRANGER}"
         )

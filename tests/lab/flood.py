@@ -43,10 +43,8 @@ async def slow_writes(plane: ControlPlane, folder: Path) -> AsyncIterator[None]:
     serving = asyncio.create_task(asyncio.to_thread(server.serve_forever))
     try:
         hook = _webhook(server.server_port, authority.pair.certificate)
-        await plane.kubectl_async("create", "namespace", NAMESPACE)
-        bind = ("--clusterrole=edit", f"--group=system:serviceaccounts:{NAMESPACE}", f"--namespace={NAMESPACE}")
-        await plane.kubectl_async("create", "rolebinding", "flood", *bind)
-        await plane.kubectl_async("apply", "-f", "-", input=json.dumps(hook))
+        await plane.apply_async({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        await plane.apply_async(_binding(), hook)
         while await _takes_s(plane) < HELD_S:
             await asyncio.sleep(0.2)
         yield
@@ -118,8 +116,21 @@ class _SlowHook(BaseHTTPRequestHandler):
 async def _takes_s(plane: ControlPlane) -> float:
     """How long one write takes for the administrator, whom no queue holds."""
     begun = time.monotonic()
-    await plane.kubectl_async("create", "configmap", "probe", f"--namespace={NAMESPACE}", "--dry-run=server")
+    probe = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe"}}
+    await asyncio.to_thread(plane.try_to_create, probe, NAMESPACE)
     return time.monotonic() - begun
+
+
+def _binding() -> dict[str, Any]:
+    """Whoever floods may write here."""
+    group = "rbac.authorization.k8s.io"
+    return {
+        "apiVersion": f"{group}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "flood", "namespace": NAMESPACE},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"apiGroup": group, "kind": "Group", "name": f"system:serviceaccounts:{NAMESPACE}"}],
+    }
 
 
 def _webhook(port: int, ca: Path) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class View:
         return await self.plane.get_async(what, name, namespace=namespace, labels=labels)
 
     async def apply(self, *things: dict[str, Any]) -> None:
-        await asyncio.to_thread(self.plane.apply, *things)
+        await self.plane.apply_async(*things)
 
 
 @asynccontextmanager

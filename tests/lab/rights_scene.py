@@ -1,6 +1,5 @@
 """A cluster on which the service, the guard and the reading commands find work for every right that they have."""
 
-import json
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from lab.binaries import find_karpenter_crds
 from lab.cloud.machines import PaperMachines, PaperNode
 from lab.cloud.nodegroups import install_capacity_quotas, install_machine_deployments
 from lab.controlplane import ControlPlane
-from lab.demo.service import until_served
+from lab.demo.service import bind_to_service, install_base, manifests_in
 from tests.lab.lever_view import View, view
 from tests.lab.service_scene import MANIFESTS, pool_object, work_object
 from throttler.kube.cluster_autoscaler import MAX_SIZE
@@ -67,14 +66,11 @@ async def installed_with(plane: ControlPlane, lever: str) -> AsyncIterator[View]
 
 
 async def _serve_every_kind(plane: ControlPlane) -> None:
-    await plane.kubectl_async("apply", "--server-side", "-f", str(find_karpenter_crds()))
+    await plane.apply_async(*manifests_in(*find_karpenter_crds().glob("*.yaml")), *_monitor_kinds())
     await install_capacity_quotas(plane)
     await install_machine_deployments(plane)
-    monitors = {"apiVersion": "v1", "kind": "List", "items": _monitor_kinds()}
-    await plane.kubectl_async("apply", "-f", "-", input=json.dumps(monitors))
-    await plane.kubectl_async("apply", "-k", str(MANIFESTS / "base"))
-    await plane.kubectl_async("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s")
-    await until_served(plane)
+    await install_base(plane)
+    await plane.until_established()
     await plane.get_async("nodepools.karpenter.sh")
 
 
@@ -82,15 +78,15 @@ async def _bind_roles(plane: ControlPlane, levers: Collection[str]) -> None:
     guard = [MANIFESTS / "components" / "guard" / f"{each}.yaml" for each in ("serviceaccount", "rbac")]
     directories = sorted({LEVERS[lever].directory for lever in levers})
     bound = [MANIFESTS / "levers" / name / f"{each}.yaml" for name in directories for each in ("binding", "guard")]
-    await plane.kubectl_async("apply", *(f"--filename={path}" for path in (*guard, *bound)))
+    await plane.apply_async(*manifests_in(*guard, *bound))
 
 
 async def _bind_the_rest(plane: ControlPlane) -> None:
-    await plane.kubectl_async("create", "serviceaccount", VIEWER, "-n", SYSTEM)
-    annotator = MANIFESTS / "components" / "annotate-nodes" / "binding.yaml"
-    await plane.kubectl_async("apply", "-f", str(annotator))
-    bind = ("--clusterrole=kube-balloons-cli-viewer", f"--serviceaccount={SYSTEM}:{VIEWER}")
-    await plane.kubectl_async("create", "clusterrolebinding", "test-cli-viewer", *bind)
+    viewer = {"kind": "ServiceAccount", "metadata": {"name": VIEWER, "namespace": SYSTEM}}
+    annotator = manifests_in(MANIFESTS / "components" / "annotate-nodes" / "binding.yaml")
+    subjects = [{"kind": "ServiceAccount", "name": VIEWER, "namespace": SYSTEM}]
+    bound = {**bind_to_service("kube-balloons-cli-viewer"), "subjects": subjects}
+    await plane.apply_async({"apiVersion": "v1", **viewer}, *annotator, bound)
 
 
 def _nodes() -> list[PaperNode]:

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lab.cloud.machines import PaperMachines, PaperNode
 from lab.controlplane import ControlPlane
-from lab.demo.service import until_served
+from lab.demo.service import install_base
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 ACCOUNT = "system:serviceaccount:kube-balloons:kube-balloons"
@@ -99,7 +99,7 @@ class Scene:
 
     async def apply(self, *objects: dict[str, Any]) -> None:
         """Apply objects as the administrator."""
-        await asyncio.to_thread(self.plane.apply, *objects, namespace=self.namespace)
+        await self.plane.apply_async(*objects, namespace=self.namespace)
 
     async def apply_pool(self, name: str = "gpu", **spec: Any) -> None:
         """A pool over this test's nodes."""
@@ -218,8 +218,7 @@ async def scene(
 ) -> AsyncIterator[Scene]:
     """The manifests applied, simulated nodes made, rights given; in the end all services are killed."""
     # Each time: tests of the manifests that share the plane take parts of them away.
-    await plane.kubectl_async("apply", "-k", str(MANIFESTS / "base"))
-    await until_served(plane)
+    await install_base(plane)
     names = [f"{namespace}-{i}" for i in range(nodes)]
     async with PaperMachines(plane.access()) as machines:
         found = Scene(plane, namespace, logs, machines)

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from lab.binaries import find_karpenter_crds
 from lab.cloud.machines import PaperMachines, PaperNode
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
-from lab.demo.service import until_served
+from lab.demo.service import install_base, manifests_in
 from tests.lab.lever_view import View, eventually, gated_deployment, view
 from throttler.kube.connection import ConnectionOptions, load_connection
 from throttler.kube.lease import LEASE_NAME, Elector, ElectorSettings, open_lease_client
@@ -96,20 +96,18 @@ class Scene:
 
     async def leave_behind(self, name: str) -> None:
         """One of everything."""
-        node = json.dumps({"spec": {"taints": [{"key": "team", "effect": "NoSchedule"}, _taint()]}})
-        await self.plane.kubectl_async("patch", "node", "held", "--type=merge", "-p", node)
-        await self.plane.kubectl_async("label", "node", "held", f"{LABEL}-")
+        taints = [{"key": "team", "effect": "NoSchedule"}, _taint()]
+        await self.plane.patch_async(
+            "node", "held", {"metadata": {"labels": {LABEL: None}}, "spec": {"taints": taints}}
+        )
         await self.seen.apply(gated_deployment("default", name, 2, [PACED_GATE, "example.com/theirs"]))
-        users = json.dumps(_pool({"cpu": "100", "memory": "1Ti"}))
-        await self.plane.kubectl_async("apply", "--server-side", "--force-conflicts", "-f", "-", input=users)
+        await self.plane.apply_async(_pool({"cpu": "100", "memory": "1Ti"}))
         mark = SavedLimits(original={"cpu": "100"}, ceiling={"cpu": "8"}, owners={"cpu": (("kubectl", "Apply"),)})
         ceiling = _pool({"cpu": "8"})
         ceiling["metadata"] |= {"labels": {THROTTLE_LABEL: "default"}, "annotations": _annotations(mark)}
         ceiling["spec"] = {"limits": {"cpu": "8"}}
-        ours = ("--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}")
-        await self.plane.kubectl_async("apply", *ours, "-f", "-", input=json.dumps(ceiling))
-        for quota, lease in (("made", f"{SYSTEM}/{LEASE_NAME}"), ("elsewhere", "other/lease")):
-            await self.plane.kubectl_async("apply", *ours, "-f", "-", input=json.dumps(_quota(quota, lease)))
+        quotas = (_quota("made", f"{SYSTEM}/{LEASE_NAME}"), _quota("elsewhere", "other/lease"))
+        await self.plane.apply_async(ceiling, *quotas, manager=FIELD_MANAGER)
 
     async def held(self) -> set[str]:
         """What still holds something back."""
@@ -153,12 +151,11 @@ class Scene:
 async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
     """A plane of its own: the guard looks after the whole cluster."""
     async with start_control_plane(ControlPlaneSettings(audit=True)) as plane:
-        await plane.kubectl_async("apply", "-k", str(MANIFESTS / "base"))
-        guard = [MANIFESTS / "components" / "guard" / f"{each}.yaml" for each in ("serviceaccount", "rbac")]
-        given = (*guard, *sorted(MANIFESTS.glob("levers/*/guard.yaml")), find_karpenter_crds(), QUOTA_CRD)
-        await plane.kubectl_async("apply", *(f"--filename={path}" for path in given))
-        await plane.kubectl_async("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s")
-        await until_served(plane)
+        await install_base(plane)
+        guard = [MANIFESTS / "components" / "guard" / f"{name}.yaml" for name in ("serviceaccount", "rbac")]
+        crds = (*find_karpenter_crds().glob("*.yaml"), QUOTA_CRD)
+        await plane.apply_async(*manifests_in(*guard, *MANIFESTS.glob("levers/*/guard.yaml"), *crds))
+        await plane.until_established()
         for kind in ("nodepools.karpenter.sh", "capacityquotas.autoscaling.x-k8s.io"):
             await plane.get_async(kind)
         async with view(plane) as seen, PaperMachines(plane.access()) as machines:
@@ -212,11 +209,11 @@ async def test_once_says_by_its_exit_code_how_it_ended(scene: Scene) -> None:
     guard = scene.guard("--once")
     assert await asyncio.to_thread(guard.wait, GUARD_END_S) == 0, scene.log.read_text()
     assert await scene.is_free()
-    await scene.plane.kubectl_async("delete", "clusterrolebinding", "kube-balloons-guard")
+    await scene.plane.delete_async("clusterrolebinding", "kube-balloons-guard")
     await scene.leave_behind("again")
     guard = scene.guard("--once")
     assert await asyncio.to_thread(guard.wait, GUARD_END_S) == 1
-    await scene.plane.kubectl_async("delete", "rolebinding", "-n", SYSTEM, "kube-balloons-guard")
+    await scene.plane.delete_async("rolebinding", "kube-balloons-guard", namespace=SYSTEM)
     guard = scene.guard("--once")
     assert await asyncio.to_thread(guard.wait, GUARD_END_S) == 1
     assert "could not be watched" in scene.log.read_text()

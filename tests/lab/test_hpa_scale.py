@@ -41,7 +41,7 @@ def make_autoscaler(plane: ControlPlane, namespace: str, least: int, most: int) 
 
 def make(plane: ControlPlane, namespace: str, kind: str, version: str, spec: dict[str, Any]) -> None:
     manifest = {"apiVersion": version, "kind": kind, "metadata": {"name": "gpu", "namespace": namespace}, "spec": spec}
-    plane.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", input=json.dumps(manifest))
+    plane.apply(manifest)
 
 
 def read(plane: ControlPlane, namespace: str, kind: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from benchmarks.takeover.judge import tenures
-from benchmarks.takeover.pair import open_pairs
+from benchmarks.takeover.pair import binding, open_pairs
 from benchmarks.takeover.replica import Replica
 from benchmarks.takeover.trial import Fault, Ring
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
@@ -64,9 +64,8 @@ async def test_what_is_held_is_given_back_before_the_lease_is(
     ring: tuple[ControlPlane, Ring],
 ) -> None:
     plane, on = ring
-    users = [f"--user={name}" for name in on.pair.users]
-    role = ("--clusterrole=kube-balloons-scheduling-gates", "--namespace=default", *users)
-    await plane.kubectl_async("create", "rolebinding", "replicas-gates", *role)
+    role = ("ClusterRole", "kube-balloons-scheduling-gates")
+    await plane.apply_async(binding("replicas-gates", *role, on.pair.users, "default"))
     async with view(plane) as seen:
         await seen.apply(THROTTLE, gated_deployment("default", "job", 6, [PACED_GATE]))
         await eventually(lambda: is_let_in(seen, at_least=1))

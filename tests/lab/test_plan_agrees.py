@@ -17,10 +17,11 @@ from lab.cloud import BootTime
 from lab.cloud.json_api import Json, JsonApi
 from lab.cloud.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
 from lab.controlplane import ControlPlane, start_control_plane
-from tests.lab.cluster_view import ClusterView, deployment, throughout, until
+from tests.lab.cluster_view import DEPLOYMENTS, ClusterView, deployment, throughout, until
 
 pytestmark = pytest.mark.lab
 
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
 POOL_LABEL = "karpenter.sh/nodepool"
 HOST = "kubernetes.io/hostname"
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}
@@ -107,7 +108,7 @@ class Cluster:
         return found
 
     async def create(self, document: Json) -> None:
-        await self.plane.kubectl_async("apply", "--filename=-", input=json.dumps(document))
+        await self.plane.apply_async(document)
 
     async def really(self, document: Json, count: int) -> Fate:
         """Create them, wait until all run, and see where; then they go again, and their nodes stay warm."""
@@ -119,10 +120,15 @@ class Cluster:
         new = {name: node for name, node in (await self.view.nodes()).items() if name not in before}
         pools = Counter(node["metadata"]["labels"][POOL_LABEL] for node in new.values())
         on_there = sum(host in before for host in hosts)
-        kind = f"{document['kind'].lower()}/{app}"
-        await self.plane.kubectl_async("delete", kind, "--cascade=foreground", "--timeout=180s")
+        path = {"Deployment": DEPLOYMENTS, "Job": JOBS}[document["kind"]] + f"/{app}"
+        # In the foreground: it is gone once its pods are.
+        await self.view.api.delete(f"{path}?propagationPolicy=Foreground")
+        await until(f"{app} is gone", lambda: self._is_gone(path))
         await until("its nodes are warm", self._is_settled)
         return Fate(on_there, count - on_there, dict(pools))
+
+    async def _is_gone(self, path: str) -> bool:
+        return await self.view.api.get(path) is None
 
     async def _is_settled(self) -> bool:
         claims = (await self.view.claims()).values()

@@ -1,13 +1,13 @@
 """The audit replay of rights: our accounts do all of their work with the shipped roles, and use every right of them."""
 
 import asyncio
-import json
 import signal
 import subprocess
 import sys
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -49,6 +49,7 @@ COMMANDS = (
     ("version", "--server"),
 )
 """Every command that reads a cluster, but for `simulate`, which reads what `plan` does."""
+RBAC_KINDS = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
 BURSTS = 5
 GATED = 2
 
@@ -77,8 +78,7 @@ class Work:
             if self._wrote("delete", "pods"):
                 break
         for size in (1, 0):
-            change = json.dumps({"spec": {"size": size}})
-            await self.plane.kubectl_async("patch", "balloonpool", "gpu", "-n", SYSTEM, "--type=merge", "-p", change)
+            await self.plane.patch_async("balloonpool", "gpu", {"spec": {"size": size}}, namespace=SYSTEM)
             await eventually(partial(self._holds, size))
         await machines.remove("small-gpu", "small-buffered")
         for what in ("deployments", "capacitybuffers", "podtemplates"):
@@ -91,7 +91,7 @@ class Work:
         work["metadata"]["namespace"] = "default"
         await self.seen.apply(work)
         await eventually(partial(self._holds, 1))
-        await self.plane.kubectl_async("delete", "deployment", "burst", "-n", "default")
+        await self.plane.delete_async("deployment", "burst")
         await eventually(partial(self._holds, HELD + 1))
 
     async def _holds(self, count: int) -> bool:
@@ -128,15 +128,15 @@ class Work:
 
     async def pause(self, *, is_paused: bool) -> None:
         """Hand back what the first throttle holds, or hold it again."""
-        change = json.dumps({"spec": {"paused": is_paused}})
-        await self.plane.kubectl_async("patch", "jointhrottle", "first", "--type=merge", "-p", change)
+        await self.plane.patch_async("jointhrottle", "first", {"spec": {"paused": is_paused}})
 
     async def hold_back(self, name: str, levers: Collection[str] = LEVERS) -> None:
         """Put before the levers at the join what they deal with; `name` is `before` or `after` the service's death."""
         if "startupTaint" in levers:
-            await self.plane.kubectl_async("taint", "node", "joining", f"{TAINT}=:NoSchedule")
+            taint = {"key": TAINT, "effect": "NoSchedule"}
+            await self.plane.patch_async("node", "joining", {"spec": {"taints": [taint]}})
         if "daemonSetLabel" in levers:
-            await self.plane.kubectl_async("label", "node", "joining", f"{LABEL}-")
+            await self.plane.patch_async("node", "joining", {"metadata": {"labels": {LABEL: None}}})
             self._is_label_due = True
         if "schedulingGates" in levers:
             await self.seen.apply(gated_deployment("default", name, GATED, [PACED_GATE]))
@@ -262,10 +262,15 @@ def _bindings_of(directory: str) -> set[str]:
     return {each["metadata"]["name"] for each in objects if each["kind"].endswith("Binding")}
 
 
+async def _all_of(plane: ControlPlane, kind: str) -> list[dict[str, Any]]:
+    """Of all namespaces, each with its kind, which the items of a list leave out."""
+    listed = await plane.get_async(f"rbac.authorization.k8s.io/v1/{kind}", namespace=None)
+    return [{**thing, "kind": kind} for thing in listed["items"]]
+
+
 async def _granted(plane: ControlPlane, bindings: Collection[str] | None = None) -> frozenset[Grant]:
     """Everything that the server has bound to our accounts, or what these bindings give."""
-    kinds = "roles,clusterroles,rolebindings,clusterrolebindings"
-    found = json.loads(await plane.kubectl_async("get", kinds, "--all-namespaces", "-o", "json"))["items"]
+    found = [thing for kind in RBAC_KINDS for thing in await _all_of(plane, kind)]
     if bindings is not None:
         found = [each for each in found if "roleRef" not in each or each["metadata"]["name"] in bindings]
     accounts = (f"{SYSTEM}:{name}" for name in ("kube-balloons", "kube-balloons-guard", VIEWER))

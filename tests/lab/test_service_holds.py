@@ -97,9 +97,9 @@ async def test_three_broken_nodes_change_nothing_for_the_others(
 
         # Repaired, and given back as nodes are that somebody has repaired.
         on.machines.admit_pods(*broken)
-        for command in ("cordon", "uncordon"):
+        for is_cordoned in (True, False):
             for node in broken:
-                await on.plane.kubectl_async(command, node)
+                await on.plane.patch_async("node", node, {"spec": {"unschedulable": is_cordoned}})
             await service.ticks(5)
         await on.until(lambda s: s["warm"] == 6)
         assert {each for each in before if each[1] not in broken} <= await _balloons(on)

@@ -8,7 +8,7 @@ from lab.cloud import BootTime
 from lab.cloud.json_api import Json, JsonApi
 from lab.cloud.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
 from lab.controlplane import ControlPlane
-from lab.demo.service import run_service
+from lab.demo.service import bind_to_service, run_service
 from tests.lab.cluster_view import ClusterView, deployment, throughout, until
 from tests.lab.pool_view import BALLOONS, POOL_PATH, PoolView, pool_object
 
@@ -29,8 +29,7 @@ def settings(**gates: bool) -> KarpenterSettings:
 
 
 async def test_annotated_nodes_stay_and_go_when_they_are_let_go(installed_plane: ControlPlane) -> None:
-    role, account = "--clusterrole=kube-balloons-annotator", "--serviceaccount=kube-balloons:kube-balloons"
-    installed_plane.kubectl("create", "clusterrolebinding", "kube-balloons-annotator", role, account)
+    await installed_plane.apply_async(bind_to_service("kube-balloons-annotator"))
     async with (
         start_karpenter(installed_plane, settings()),
         JsonApi(installed_plane.access()) as api,

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
+from tests.contract.waiting import until
 from tests.crd_and_types import crd_of, without_validations
-from tests.lab.service_scene import MANIFESTS, PATIENCE_S, Scene, pool_object, scene
+from tests.lab.service_scene import PATIENCE_S, Scene, pool_object, scene
 
-CRD = MANIFESTS / "crds" / "balloonpools.yaml"
 LONGEST_END_S = 30.0
 """Kubernetes kills after 30 s. The service promises 3 s for writes under way; a busy test machine gets more."""
 
@@ -97,9 +96,7 @@ async def test_poison_objects_stop_nobody_else(control_plane: ControlPlane, name
     async with scene(control_plane, namespace, tmp_path, nodes=2) as on:
         await on.apply(*poison_pods(namespace))
         bad = pool_object(namespace, "bad", mode="Headroom", size=9, maxSize=3, nodes={"selector": {}})
-        await control_plane.kubectl_async(
-            "apply", "-f", "-", input=yaml.safe_dump(without_validations(crd_of("balloonpools")))
-        )
+        await asyncio.to_thread(replace_crd, control_plane, without_validations(crd_of("balloonpools")))
         try:
             await store_when_accepted(on, bad)
             await on.apply_pool("good")
@@ -113,8 +110,20 @@ async def test_poison_objects_stop_nobody_else(control_plane: ControlPlane, name
                 assert await service.end() == 0
         finally:
             await on.kubectl("delete", "balloonpool", "--all")
-            await control_plane.kubectl_async("apply", "-f", str(CRD))
+            await asyncio.to_thread(replace_crd, control_plane, crd_of("balloonpools"))
             await until_refused(on, bad)
+
+
+def replace_crd(plane: ControlPlane, crd: dict[str, Any]) -> None:
+    """Put this one in the place of what is there: an apply leaves what others have applied."""
+    name = crd["metadata"]["name"]
+
+    def replace() -> None:
+        version = plane.get("customresourcedefinition", name)["metadata"]["resourceVersion"]
+        newer = {**crd, "metadata": {**crd["metadata"], "resourceVersion": version}}
+        plane.requests.send("PUT", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}", newer)
+
+    until(replace)
 
 
 async def store_when_accepted(on: Scene, pool: dict[str, Any]) -> None:
@@ -122,7 +131,7 @@ async def store_when_accepted(on: Scene, pool: dict[str, Any]) -> None:
     for _ in range(100):
         try:
             await on.apply(pool)
-        except Exception as error:  # noqa: BLE001  kubectl's refusal until then
+        except Exception as error:  # noqa: BLE001  a refusal until then
             last = error
             await asyncio.sleep(0.3)
         else:

@@ -14,6 +14,7 @@ from lab.cloud import BootTime
 from lab.cloud.json_api import Json, JsonApi
 from lab.cloud.karpenter import KarpenterSettings, NodePoolSettings, paper_type
 from lab.controlplane import ControlPlane
+from lab.demo.service import bind_to_service
 from tests.lab.cluster_view import ClusterView, until
 
 NODE_POOL = "/apis/karpenter.sh/v1/nodepools/default"
@@ -41,8 +42,7 @@ def throttle_object(**spec: Any) -> Json:
 
 async def allow_levers(plane: ControlPlane) -> None:
     """Bind the right to write NodePools, as docs/jointhrottle.md says."""
-    role, account = "--clusterrole=kube-balloons-node-pools", "--serviceaccount=kube-balloons:kube-balloons"
-    await plane.kubectl_async("create", "clusterrolebinding", "kube-balloons-node-pools", role, account)
+    await plane.apply_async(bind_to_service("kube-balloons-node-pools"))
 
 
 class ThrottleService:

@@ -163,9 +163,8 @@ async def install_machine_deployments(plane: ControlPlane) -> None:
 
 
 async def _install(plane: ControlPlane, text: str) -> None:
-    # kubectl knows no YAML anchors with merge keys, so it gets JSON.
     definition = yaml.safe_load(text)
-    await plane.kubectl_async("apply", "-f", "-", input=json.dumps(definition))
-    await plane.kubectl_async("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")
+    await plane.apply_async(definition)
+    await plane.until_established(definition["metadata"]["name"])
     # The server tells clients of a new kind a moment later.
     await plane.get_async(definition["metadata"]["name"])
