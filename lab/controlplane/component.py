@@ -40,7 +40,7 @@ async def _status(url: str, tls: ssl.SSLContext | None) -> bytes:
             await writer.wait_closed()
 
 
-POLL_EVERY_S = 0.05
+POLL_EVERY_S = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
