@@ -9,7 +9,7 @@ arguments, but for a dozen flags of the cluster's components, never get past her
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -25,7 +25,7 @@ OWN_LEASE = "kube-balloons-throttle"
 """The Lease of the service, in whichever namespace it runs."""
 _FLOW_VERSIONS = ("v1", "v1beta3")
 _MONITORING = "monitoring.coreos.com"
-Keep = bool | Mapping[str, Any] | Callable[[Any], Any]
+Keep = Literal[True] | Mapping[str, Any] | Callable[[Any], Any]
 """True keeps a value whole, a mapping keeps those fields (of each item of a list), a function makes what is kept."""
 COMPONENTS = ("cluster-autoscaler", "karpenter", "kube-controller-manager", "kube-scheduler")
 """Programs whose arguments matter here; of theirs `KEPT_FLAGS` are kept, all others are not even looked at."""
@@ -257,7 +257,7 @@ def _cut(value: Any, keep: Keep) -> Any:
         return [_cut(item, keep) for item in value]
     if callable(keep):
         return keep(value)
-    if not isinstance(value, dict) or not isinstance(keep, Mapping):
+    if not isinstance(value, dict):
         return None
     return {key: _cut(value[key], below) for key, below in keep.items() if value.get(key) is not None}
 
