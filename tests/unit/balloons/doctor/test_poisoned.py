@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,6 +44,7 @@ PLACES: Sequence[Any] = [
 ]
 
 
+@pytest.mark.whole
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from(PLACES), min_size=1, max_size=4), JSON_VALUES)
 def test_nothing_raises(places: Sequence[Any], value: Any) -> None:

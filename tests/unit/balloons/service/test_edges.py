@@ -99,6 +99,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.whole
 @given(json_values, json_values)
 def test_no_pool_whatsoever_crashes(spec: object, status: object) -> None:
     assert pool_from_wire(pool_wire(spec, status)).key == POOL

@@ -78,6 +78,7 @@ def place(cluster: LargeCluster, name: str, node: int) -> None:
     cluster.put("pods", {"metadata": {"name": name, "namespace": "jobs"}, "spec": spec, "status": {"phase": "Running"}})
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("streams_lists", [True, False])
 def test_twice_the_pods_are_at_most_twice_the_work(streams_lists: bool) -> None:
     once = run_virtual(work_with(PODS, streams_lists=streams_lists))
