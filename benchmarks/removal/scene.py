@@ -5,6 +5,7 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
@@ -15,17 +16,17 @@ from lab.cloud import BootTime
 from lab.cloud.json_api import JsonApi
 from lab.cloud.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
 from lab.cloud.machines import PaperMachines, PaperNode, ProcessPods
+from lab.cloud.nodegroups import install_capacity_quotas
 from lab.controlplane import ControlPlane
 from lab.processes import log_tail
 
-QUOTA_CRD = Path(__file__).parents[2] / "lab" / "cloud" / "nodegroups" / "capacityquotas.yaml"
 TAINT, LABEL = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons", "example.com/daemons"
 POOLS, QUOTAS = "/apis/karpenter.sh/v1/nodepools", "/apis/autoscaling.x-k8s.io/v1alpha1/capacityquotas"
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 THROTTLES = "/apis/kube-balloons.github.io/v1alpha1/jointhrottles"
 DEPLOYMENTS, WORK = "/apis/apps/v1/namespaces/default/deployments", "/api/v1/namespaces/default/pods"
 QUOTA = "shared"
-PODS, WINDOW = 24, 3
+WINDOW = 3
 HOSTS = tuple(f"host-{number}" for number in range(3))
 HOST_TAINT = {"key": "CriticalAddonsOnly", "effect": "NoSchedule"}
 """Which our pods tolerate and the work does not."""
@@ -34,7 +35,6 @@ OTHERS = {"team": "others"}
 NODES = "/api/v1/nodes"
 _MACHINES = f"{NODES}?labelSelector=karpenter.sh%2Fnodepool"
 _OTHERS = f"{NODES}?labelSelector=team%3D{OTHERS['team']}"
-REGISTER_EVERY_S = 0.7
 PATIENCE_S = 120.0
 _LOOK = """
 kubectl get jointhrottles --output=yaml || true
@@ -42,11 +42,22 @@ kubectl --namespace=kube-balloons get lease,pods,events --output=wide || true
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ramp:
+    """How much there is to pace: pods of each of two Deployments, how long their machines boot, others' nodes."""
+
+    pods: int = 24
+    boot_s: float = 6.0
+    register_every_s: float = 0.7
+    """Between two nodes of the pool that no autoscaler of the lab knows."""
+
+
 class Scene:
     """The cluster around a removal; one for all trials."""
 
-    def __init__(self, plane: ControlPlane, api: JsonApi, others: PaperMachines, shell: Shell) -> None:
+    def __init__(self, plane: ControlPlane, api: JsonApi, others: PaperMachines, shell: Shell, ramp: Ramp) -> None:
         self.plane = plane
+        self._ramp = ramp
         self.api = api
         self.shell = shell
         self._others = others
@@ -74,8 +85,8 @@ class Scene:
         """Ask for machines, and let nodes register, until `end_ramp`; returns once the ceiling is in force."""
         await self.api.create(THROTTLES, _throttle())
         await self.until("the throttle is seen", self._is_idle)
-        await self.api.create(DEPLOYMENTS, _work("gated", PODS, gates=[{"name": GATE}]))
-        await self.api.create(DEPLOYMENTS, _work("plain", PODS))
+        await self.api.create(DEPLOYMENTS, _work("gated", self._ramp.pods, gates=[{"name": GATE}]))
+        await self.api.create(DEPLOYMENTS, _work("plain", self._ramp.pods))
         self._registering = asyncio.create_task(self._register(), name="nodes that register")
         await self.until("a ceiling, gates and taints are in force", self._is_held)
         # As a pool leaves it that was deleted a moment ago.
@@ -123,7 +134,7 @@ class Scene:
             name = f"other-{next(self._numbers)}"
             taints = ({"key": TAINT, "effect": "NoSchedule"},)
             await self._others.add([PaperNode(name=name, labels=OTHERS, taints=taints, allocatable=allocatable)])
-            await asyncio.sleep(REGISTER_EVERY_S)
+            await asyncio.sleep(self._ramp.register_every_s)
 
     async def _is_idle(self) -> bool:
         throttle = await self.api.get(f"{THROTTLES}/default") or {}
@@ -171,27 +182,25 @@ async def open_hosts(plane: ControlPlane) -> AsyncIterator[ProcessPods]:
 
 
 @asynccontextmanager
-async def open_scene(plane: ControlPlane, folder: Path) -> AsyncIterator[Scene]:
+async def open_scene(plane: ControlPlane, folder: Path, ramp: Ramp | None = None) -> AsyncIterator[Scene]:
     """Karpenter, and a CRD of cluster-autoscaler, on a plane of their own; not the hosts of our own pods."""
-    await plane.kubectl_async("apply", "-f", str(QUOTA_CRD))
-    await plane.kubectl_async("wait", "--for=condition=Established", "-f", str(QUOTA_CRD))
-    # Waits while the server makes its store for the new kind, and answers 429.
-    await plane.kubectl_async("get", "--raw", QUOTAS)
+    ramp = ramp or Ramp()
+    await install_capacity_quotas(plane)
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(start_karpenter(plane, _karpenter()))
+        await stack.enter_async_context(start_karpenter(plane, _karpenter(ramp.boot_s)))
         api = await stack.enter_async_context(JsonApi(plane.access()))
         others = await stack.enter_async_context(PaperMachines(plane.access()))
-        scene = Scene(plane, api, others, Shell(plane, folder))
+        scene = Scene(plane, api, others, Shell(plane, folder), ramp)
         try:
             yield scene
         finally:
             await scene.end_ramp()
 
 
-def _karpenter() -> KarpenterSettings:
+def _karpenter(boot_s: float) -> KarpenterSettings:
     limits = {"cpu": "2000", "memory": "10Ti"}
     pool = NodePoolSettings(consolidate_after_s=None, limits=limits, labels={"team": "work"})
-    boot_time = BootTime(median_s=6.0, jitter=0.3)
+    boot_time = BootTime(median_s=boot_s, jitter=0.3)
     return KarpenterSettings(node_pools=(pool,), instance_types=(paper_type("paper-8", 8, 32),), boot_time=boot_time)
 
 

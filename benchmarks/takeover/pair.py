@@ -37,16 +37,19 @@ class Pair:
 
 
 @asynccontextmanager
-async def open_pairs(plane: ControlPlane, count: int = 1) -> AsyncIterator[tuple[Pair, ...]]:
-    """So many pairs, ready, on a cluster where each leader always has something to write; killed in the end.
+async def open_pairs(
+    plane: ControlPlane, count: int = 1, turn_s: float | None = None
+) -> AsyncIterator[tuple[Pair, ...]]:
+    """So many pairs, ready, on a cluster where each leader has something to write every `turn_s`; killed in the end.
 
-    The first lives in the namespace of the manifests.
+    The first lives in the namespace of the manifests. By default a lone pair has more to write than each of several.
     """
     await install(plane)
     async with AsyncExitStack() as stack:
         machines = await stack.enter_async_context(PaperMachines(plane.access()))
         api = await stack.enter_async_context(JsonApi(plane.access()))
-        turn_s = TURN_S if count == 1 else SHARED_TURN_S
+        if turn_s is None:
+            turn_s = TURN_S if count == 1 else SHARED_TURN_S
         pairs = tuple([await _open_pair(stack, plane, machines, number) for number in range(count)])
         for pair in pairs:
             work = asyncio.create_task(keep_busy(api, pair.namespace, turn_s), name=f"work for {pair.namespace}")

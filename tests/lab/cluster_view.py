@@ -9,6 +9,8 @@ from lab.cloud.json_api import Json, JsonApi
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 BALLOON_PRIORITY = -10
+LOOK_AGAIN_S = 0.5
+"""A list of all machines, nodes and pods costs the server as much as what a test waits for."""
 
 
 def deployment(name: str, replicas: int, cpu: str, **pod_spec: Any) -> Json:
@@ -75,7 +77,7 @@ async def until(what: str, holds: Callable[[], Awaitable[bool]], deadline_s: flo
     end = time.monotonic() + deadline_s
     while not await holds():
         assert time.monotonic() < end, f"waited {deadline_s:.0f} s in vain until {what}"
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(LOOK_AGAIN_S)
 
 
 async def until_it_stays(

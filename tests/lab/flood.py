@@ -25,7 +25,7 @@ from lab.controlplane.credentials import CertificateAuthority
 NAMESPACE = "flood"
 HELD_S = 2.0
 """How long each write keeps its seat."""
-LOUD, OTHERS, EACH = 400, 30, 4
+LOUD, OTHERS, EACH = 350, 30, 4
 """Requests in flight of one account (its six queues of 50 take 300), other accounts, and the requests of each."""
 REST_S = 1.0
 """After a refusal, as the server asks for."""

@@ -72,7 +72,7 @@ async def eventually(what: Callable[[], Any]) -> Any:
     deadline = time.monotonic() + PATIENCE_S
     while not (found := await what()):
         assert time.monotonic() < deadline, what
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.5)
     return found
 
 

@@ -15,7 +15,7 @@ from lab.demo.scene import JOBS
 from lab.demo.summary import rush_figures
 from lab.scaleup.cluster import STRANGER
 
-NODES, DAEMON_SETS = 12, 8
+NODES, DAEMON_SETS = 8, 8
 SPARE = 4
 """Machines that Karpenter may order in vain."""
 pytestmark = pytest.mark.lab

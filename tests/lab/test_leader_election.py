@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from benchmarks.takeover.judge import tenures
-from benchmarks.takeover.pair import binding, open_pairs
+from benchmarks.takeover.pair import SHARED_TURN_S, binding, open_pairs
 from benchmarks.takeover.replica import Replica
 from benchmarks.takeover.trial import Fault, Ring
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
@@ -39,7 +39,10 @@ THROTTLE = {
 @pytest.fixture
 async def ring() -> AsyncIterator[tuple[ControlPlane, Ring]]:
     """A plane of its own: the Lease is the whole cluster's."""
-    async with start_control_plane(ControlPlaneSettings(audit=True)) as plane, open_pairs(plane) as pairs:
+    async with (
+        start_control_plane(ControlPlaneSettings(audit=True)) as plane,
+        open_pairs(plane, turn_s=SHARED_TURN_S) as pairs,
+    ):
         yield plane, Ring(pairs[0], plane.audit_logs[0])
 
 

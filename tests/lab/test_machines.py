@@ -15,6 +15,8 @@ from lab.errors import LabError
 pytestmark = pytest.mark.lab
 
 PATIENCE_S = 180.0
+MANY_NODES, MANY_PODS = 60, 120
+"""Several times what the paper machines write at once."""
 
 
 async def eventually(what: Callable[[], object]) -> None:
@@ -157,12 +159,12 @@ async def test_paper_machines_survive_a_restart_of_the_server() -> None:
 
 
 async def test_many_paper_nodes_run_a_large_deployment(control_plane: ControlPlane, namespace: str) -> None:
-    nodes = [PaperNode(name=f"paper-{number}", labels={"pool": "many"}) for number in range(200)]
+    nodes = [PaperNode(name=f"paper-{number}", labels={"pool": "many"}) for number in range(MANY_NODES)]
     async with PaperMachines(control_plane.access()) as machines:
         await machines.add(nodes)
         # Not on nodes that earlier tests have left and that nobody serves any more.
-        control_plane.apply(_deployment(namespace, 300, {"pool": "many"}))
-        await eventually(lambda: list(phases(control_plane, namespace).values()) == ["Running"] * 300)
+        control_plane.apply(_deployment(namespace, MANY_PODS, {"pool": "many"}))
+        await eventually(lambda: list(phases(control_plane, namespace).values()) == ["Running"] * MANY_PODS)
         control_plane.kubectl("scale", "deployment", "web", "--replicas=0", "-n", namespace)
         await eventually(lambda: phases(control_plane, namespace) == {})
         await machines.remove(*(node.name for node in nodes))

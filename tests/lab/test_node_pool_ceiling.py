@@ -26,8 +26,10 @@ EIGHT_CORES = paper_type("paper-8", cores=8, memory_gib=32)
 WHOLE_NODE = "7"
 USERS_LIMITS = {"cpu": "1000", "memory": "10Ti"}
 WINDOW = 8
-MANY = 60
-"""More than seven windows: a burst that nobody paced would be in flight all at once."""
+MANY = 28
+"""More than three windows: a burst that nobody paced would be in flight all at once."""
+OTHER_LIMIT = "160"
+"""Cores of 20 machines: above the ceiling of one window, and too few for all pods."""
 
 
 def _node_pool(**more: Any) -> NodePoolSettings:
@@ -132,18 +134,18 @@ async def test_a_burst_is_paced_comes_from_the_heavy_pool_and_leaves_both_as_bef
 
 async def test_user_who_writes_the_limit_again_and_again_wins(plane: ControlPlane, view: ClusterView) -> None:
     async with start_karpenter(plane, settings(60)), driving(plane, WINDOW) as driver:
-        # More than fit into the 400 cores below, or nothing would wait and the limit would be given back.
-        await view.deploy(deployment("work", 60, WHOLE_NODE))
+        # More than fit into the user's other limit, or nothing would wait and ours would be given back.
+        await view.deploy(deployment("work", MANY, WHOLE_NODE))
         async with in_background(driver.run_node_pools()):
             await until("we hold the limit", lambda: _holds(view, driver))
             before, began_s = len(driver.record.writes), driver.now_s
             for _ in range(8):
-                await view.api.merge(POOL_PATH, {"spec": {"limits": {"cpu": "400"}}})
+                await view.api.merge(POOL_PATH, {"spec": {"limits": {"cpu": OTHER_LIMIT}}})
                 await asyncio.sleep(5)
             assert driver.record.decisions[-1].state is LeverState.CONTESTED
             assert len(driver.record.writes) - before <= 1 + (driver.now_s - began_s) / 30, "one in 30 s"
             driver.is_stopping = True
-            await until("the user's value stands", lambda: _has_cpu(view, "400"))
+            await until("the user's value stands", lambda: _has_cpu(view, OTHER_LIMIT))
             await until("the mark is gone", lambda: _has_no_mark(view))
 
 

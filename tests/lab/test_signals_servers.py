@@ -1,4 +1,4 @@
-"""Signals of five real API servers on one etcd: the worst one is named, whatever is wrong with it."""
+"""Signals of four real API servers on one etcd: the worst one is named, whatever is wrong with it."""
 
 import asyncio
 import itertools
@@ -19,14 +19,14 @@ from throttler.signals.servers import State, server_states
 
 pytestmark = pytest.mark.lab
 
-SERVERS, SMALL = 5, 3
+SERVERS, SMALL = 4, 3
 FLOODERS = 40
 PATIENCE_S = 180.0
 
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
-    """Five servers, one of them with a few seats only; nothing else runs."""
+    """Four servers, one of them with a few seats only; nothing else runs."""
     servers = [ApiServerSettings(gomaxprocs=1)] * SERVERS
     servers[SMALL] = ApiServerSettings(gomaxprocs=1, max_requests_inflight=4, max_mutating_requests_inflight=2)
     plane = ControlPlane(ControlPlaneSettings(api_servers=tuple(servers), controller_manager=None, scheduler=None))

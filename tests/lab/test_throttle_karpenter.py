@@ -15,8 +15,10 @@ from throttler.levers.lever import THROTTLE_LABEL
 
 pytestmark = pytest.mark.lab
 
-PODS = 40
-"""Five windows: a burst that nobody paced would be in flight all at once."""
+PODS = 24
+"""Three windows: a burst that nobody paced would be in flight all at once."""
+WARM = 20
+"""Of these, too, fewer than a window and a batch would be no proof."""
 
 
 async def test_an_orderly_stop_in_mid_ramp_gives_everything_back(installed_plane: ControlPlane, tmp_path: Path) -> None:
@@ -73,20 +75,20 @@ async def test_headroom_grows_at_the_throttles_pace(installed_plane: ControlPlan
         pool = PoolView(view.api)
         await view.deploy(deployment("seed", 1, WHOLE_NODE))
         await view.wait_running("seed", 1)
-        await view.api.create(POOL_PATH, pool_object(mode="Headroom", size=30, maxSize=40))
+        await view.api.create(POOL_PATH, pool_object(mode="Headroom", size=WARM, maxSize=WARM + 10))
         most_waiting = 0
 
         async def is_warm() -> bool:
             nonlocal most_waiting
             view.most_in_flight = max(view.most_in_flight, await view.in_flight())
             most_waiting = max(most_waiting, await pool.unbound())
-            return len(await pool.nodes_held()) == 30
+            return len(await pool.nodes_held()) == WARM
 
-        await until("30 nodes are warm", is_warm, 400)
+        await until(f"{WARM} nodes are warm", is_warm, 400)
         print("most in flight", view.most_in_flight, "most balloons without a node", most_waiting)
         assert view.most_in_flight <= WINDOW + WINDOW
         assert most_waiting <= WINDOW + WINDOW
-        await pool.wait(warm=30, because="Steady")
+        await pool.wait(warm=WARM, because="Steady")
 
 
 async def _is_ours(view: ThrottleView) -> bool:
