@@ -147,6 +147,12 @@ def test_where_no_node_pool_can_serve_a_pod_each_says_why() -> None:
     ]
 
 
+def test_of_several_accelerators_those_are_missing_that_no_node_has() -> None:
+    both = pod(containers=[{"resources": {"requests": {"nvidia.com/gpu": "8", "habana.ai/gaudi": "1"}}}])
+    told = explained(both, nodes=[node_of("gpu", **{"nvidia.com/gpu": "8"})], node_pools=[node_pool("gpu")])
+    assert told == [("nodepool gpu cannot serve it", "its nodes have no habana.ai/gaudi")]
+
+
 def test_a_node_pool_that_karpenter_cannot_use_says_so() -> None:
     broken = node_pool("gpu")
     broken["status"] = {"conditions": [{"type": "Ready", "status": "False", "message": "NodeClass not found"}]}

@@ -124,6 +124,9 @@ def shaped(**amounts: str) -> dict[str, Any]:
     }
 
 
+LONGEST_DEVICE = f"{'d' * 253}/{'r' * 63}"
+
+
 def tolerating(**toleration: Any) -> dict[str, Any]:
     selector = {"matchLabels": {"pool": "gpu"}}
     return {"nodes": {"selector": selector, "tolerations": [toleration]}}
@@ -163,6 +166,7 @@ YEAR_S = 31_536_000
         (shaped(cpu="8500m"), shaped(gpu="8"), 'resource "gpu" is unknown'),
         ({"shape": {"slack": {"cpu": "0"}}}, {"shape": {"slack": {"cpu": "-1m"}}}, "shape.slack[cpu]"),
         ({"shape": {"devices": ["a.b/c"]}}, {"shape": {"devices": ["cpu"]}}, 'device "cpu"'),
+        ({"shape": {"devices": [LONGEST_DEVICE]}}, {"shape": {"devices": [f"x{LONGEST_DEVICE}"]}}, "device"),
         (tolerating(operator="Exists"), tolerating(operator="Equal"), "operator Equal has no key"),
         (
             tolerating(key="a", operator="Exists"),
