@@ -22,7 +22,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 REGISTRY = "registry.example"
 """What `image.registry` is where a test says nothing of it; the chart refuses to guess."""
 _ENV = {**os.environ, "GOGC": "off", "GOMAXPROCS": "1"}
-"""A call lasts a tenth of a second: garbage collection and threads would be a third of it."""
+"""A call lasts a tenth of a second, of which garbage collection and threads take a tenth."""
 _CHART_LABELS = ("helm.sh/chart", *(f"app.kubernetes.io/{name}" for name in ("instance", "version", "managed-by")))
 
 
