@@ -223,25 +223,28 @@ async def ceilings(client: KubeClient, lever: CeilingLever[Any, Any, Any], lease
     Raises UndecodableError in the end where the user's values cannot be read off one of them.
     """
     broken: list[str] = []
-    for resource in resources_of(lever.WRITES_ON):
-        async for limited in _marked(client, resource, lever.OBJECTS):
-            # Items of a list do not say which version they are of.
-            thing = msgspec.structs.replace(limited, api_version=resource.api_version)
-            if lease is None or thing.metadata.annotations.get(HOLDER_ANNOTATION) in (None, "", lease):
-                broken += [thing.metadata.name] if is_unreadable(thing.metadata) else []
-                yield restore(thing)
+    async for thing in _marked(client, lever):
+        if lease is None or thing.metadata.annotations.get(HOLDER_ANNOTATION) in (None, "", lease):
+            broken += [thing.metadata.name] if is_unreadable(thing.metadata) else []
+            yield restore(thing)
     if broken:
         names = ", ".join(sorted({*broken})[:NAMED])
         raise UndecodableError(f"the annotation {ORIGINAL_ANNOTATION} says nothing on {names}; its ceiling stays")
 
 
-async def _marked(client: KubeClient, resource: Resource, wire: type[W]) -> AsyncIterator[W]:
-    """Objects that a throttle changed or made; none where the kind is not served."""
-    try:
-        async for items in _pages(client, resource, wire, Selection(labels=THROTTLE_LABEL)):
-            for item in items:
-                yield item
-    except NotFoundError:
+async def _marked(client: KubeClient, lever: CeilingLever[Any, Any, Any]) -> AsyncIterator[Any]:
+    """Objects that a throttle changed or made, in the newest version that is served; none where there is none.
+
+    Each version shows all of them: one that is being deleted would be deleted again.
+    """
+    for resource in resources_of(lever.WRITES_ON):
+        try:
+            async for items in _pages(client, resource, lever.OBJECTS, Selection(labels=THROTTLE_LABEL)):
+                for item in items:
+                    # Items of a list do not say which version they are of.
+                    yield msgspec.structs.replace(item, api_version=resource.api_version)
+        except NotFoundError:
+            continue
         return
 
 

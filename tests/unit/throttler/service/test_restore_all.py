@@ -63,6 +63,8 @@ async def test_everything_of_ours_is_given_back_and_nothing_else_changes() -> No
     before = {key: dict(cluster.objects[key[0]][key[1]]) for key in others}
     given = await restore_all(cluster.client, lease=LEASE)
     assert (given.problems, given.is_stopped, given.is_all) == ((), False, True)
+    # Two taints, two labels, two gates, a ceiling and a quota, which is served in two versions.
+    assert given.done == 8
     assert holds(cluster) == set()
     assert {key: cluster.objects[key[0]][key[1]] for key in others} == before
     assert cluster.objects["nodes"]["n1"]["spec"]["taints"] == [{"key": "other", "effect": "NoSchedule"}]
