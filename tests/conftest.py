@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import signal
 import time
 import uuid
 from collections.abc import Generator, Iterator
@@ -44,6 +45,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell lets what it runs with `&` ignore Ctrl-C, and all that tests start would inherit that and never end.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("write_seconds", False) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Stopwatch())
 
