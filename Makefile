@@ -25,16 +25,16 @@ try: ## What doctor, plan and report say about an example; no cluster, no build,
 demo: binaries ## Both main jobs on a real control plane, in about 9 minutes
 	@$(PY) -m lab demo
 
-test: setup ## Lint, then all tests, six at a time as most of them wait, on the real control plane where they need one
+test: setup ## Lint, then all tests, seven at a time as most of them wait, on the real control plane where they need one
 	@$(MAKE) --no-print-directory --jobs 2 lint compiled
 	@$(PY) -m lab binaries --tests
-	@$(PYTEST) --numprocesses 6
+	@$(PYTEST) --numprocesses 7
 
 soak: binaries ## The test of broken hardware on a real Karpenter for ten minutes instead of 25 seconds
 	@$(PYTEST) tests/lab/test_broken_hardware.py -k lost_gpu --watch-seconds 600 --timeout 1200
 
 seconds: binaries ## As test, and write what the slow tests took to tests/lab/seconds.json, by which they are dealt
-	@$(PYTEST) --numprocesses 6 --write-seconds
+	@$(PYTEST) --numprocesses 7 --write-seconds
 
 unit: setup ## The quick tests, two at a time, in a minute: no binaries, no whole simulations, drawings and commands
 	@$(PYTEST) tests/unit -m "not promtool and not whole" --numprocesses 2
@@ -42,7 +42,7 @@ unit: setup ## The quick tests, two at a time, in a minute: no binaries, no whol
 mutants: setup ## Change the pure modules in 150 places, one at a time, and tell which no unit test notices; 20 minutes at most
 	@$(PY) -m tools.mutants --count $(or $(COUNT),150) --minutes 18 $(if $(SEED),--seed $(SEED)) $(if $(SKIP),--skip $(SKIP)) --floor 95
 
-# Beside lint: six workers that begin on a new clone would each compile every test, 40 s of CPU more.
+# Beside lint: seven workers that begin on a new clone would each compile every test, 40 s of CPU more.
 compiled: setup
 	@$(PYTEST) --collect-only --quiet > /dev/null || true
 
