@@ -17,7 +17,6 @@ from throttler.kube.quantities_and_durations import QuantityError, Resources
 from throttler.kube.reasons_and_events import Because, because
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.lever import (
-    HOLDER_ANNOTATION,
     THROTTLE_LABEL,
     Holder,
     How,
@@ -34,6 +33,7 @@ from throttler.levers.lever import (
     Remembered,
     Settings,
     epoch_of,
+    is_held_by,
 )
 from throttler.levers.saved_limits import (
     SavedLimits,
@@ -379,8 +379,8 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
         """
         if self.thing is None or (mark := self.mark) is None:
             return False
-        lease = self.thing.metadata.annotations.get(HOLDER_ANNOTATION, "")
-        return bool(foreign(mark, self.limits or {})) or lease not in ("", self.holder.lease)
+        is_of_another = not is_held_by(self.holder.lease, self.thing.metadata.annotations)
+        return is_of_another or bool(foreign(mark, self.limits or {}))
 
     @cached_property
     def kept(self) -> SavedLimits:

@@ -166,8 +166,12 @@ class Holder:
 
     def is_deposed_by(self, annotations: Mapping[str, str]) -> bool:
         """Whether a newer leader by the same Lease wrote the object; epochs of two Leases cannot be compared."""
-        is_same = annotations.get(HOLDER_ANNOTATION, self.lease) == self.lease
-        return is_same and epoch_of(annotations) > self.epoch
+        return is_held_by(self.lease, annotations) and epoch_of(annotations) > self.epoch
+
+
+def is_held_by(lease: str, annotations: Mapping[str, str]) -> bool:
+    """Whether the object was last written in the name of this Lease, or of none."""
+    return annotations.get(HOLDER_ANNOTATION, "") in ("", lease)
 
 
 def epoch_of(annotations: Mapping[str, str]) -> int:

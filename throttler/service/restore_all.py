@@ -30,7 +30,7 @@ from throttler.kube.reasons_and_events import because
 from throttler.kube.requests import DEPLOYMENTS, EVERYTHING, NODES, PODS, Resource, Selection
 from throttler.kube.selectors import LabelSelector, matches
 from throttler.levers.ceiling import CeilingLever
-from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL, How, LeverReason, LeverWrite, epoch_of
+from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL, How, LeverReason, LeverWrite, epoch_of, is_held_by
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, is_unreadable, restore
 from throttler.levers.scheduling_gate import SCHEDULING_GATES
 from throttler.service.all_levers import ADMISSIONS, CEILINGS
@@ -224,7 +224,7 @@ async def ceilings(client: KubeClient, lever: CeilingLever[Any, Any, Any], lease
     """
     broken: list[str] = []
     async for thing in _marked(client, lever):
-        if lease is None or thing.metadata.annotations.get(HOLDER_ANNOTATION) in (None, "", lease):
+        if lease is None or is_held_by(lease, thing.metadata.annotations):
             broken += [thing.metadata.name] if is_unreadable(thing.metadata) else []
             yield restore(thing)
     if broken:
