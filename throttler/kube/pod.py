@@ -5,7 +5,7 @@ Pods that have a node need only their requests, priority and kind; what the sche
 """
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -276,46 +276,42 @@ def requests_of(spec: _PodSpec, status: _PodStatus) -> dict[str, int]:
     """
     resize = {c.type: c.reason for c in status.conditions if c.type in (RESIZE_PENDING, RESIZE_IN_PROGRESS)}
     is_refused = resize.get(RESIZE_PENDING) == "Infeasible"
-    effective = {} if is_refused else _aggregated(spec, _asked)
+    effective = {} if is_refused else _aggregated(spec, {})
     if resize:
-        statuses = (*_statuses(status.container_statuses), *_statuses(status.init_container_statuses))
-        said = {container.name: container for container in statuses}
-
-        def allocated(container: _Container) -> Mapping[str, str]:
-            own = said.get(container.name, _ContainerStatus())
-            return {**container.resources.requests, **own.resources.requests, **own.allocated_resources}
-
-        def in_force(container: _Container) -> Mapping[str, str]:
-            own = said.get(container.name, _ContainerStatus())
-            return {**container.resources.requests, **own.allocated_resources, **own.resources.requests}
-
+        said = [
+            container
+            for raw in (status.container_statuses, status.init_container_statuses)
+            for container in _statuses_decoder.decode(raw)
+        ]
+        allocated = {own.name: {**own.resources.requests, **own.allocated_resources} for own in said}
+        in_force = {own.name: {**own.allocated_resources, **own.resources.requests} for own in said}
         effective = larger(effective, larger(_aggregated(spec, allocated), _aggregated(spec, in_force)))
     if spec.resources is not None:
         effective.update(parse_resources(spec.resources.requests))
     return total((effective, parse_resources(spec.overhead), {"pods": parse_quantity("1")}))
 
 
-def _asked(container: _Container) -> Mapping[str, str]:
-    return container.resources.requests
+def _aggregated(spec: _PodSpec, said: Mapping[str, Mapping[str, str]]) -> dict[str, int]:
+    """Of all containers together: init containers run in turn, sidecars beside them (KEP-753).
 
-
-def _statuses(raw: msgspec.Raw) -> tuple[_ContainerStatus, ...]:
-    return _statuses_decoder.decode(raw)
-
-
-def _aggregated(spec: _PodSpec, amounts_of: Callable[[_Container], Mapping[str, str]]) -> dict[str, int]:
-    """Of all containers together: init containers run in turn, sidecars beside them (KEP-753)."""
-    running = total(parse_resources(amounts_of(container)) for container in spec.containers)
+    What is `said` of a container, by its name, comes in place of what it asks for.
+    """
+    running = total(_amounts(container, said) for container in spec.containers)
     sidecars: dict[str, int] = {}
     starting: dict[str, int] = {}
     for container in spec.init_containers:
-        own = parse_resources(amounts_of(container))
+        own = _amounts(container, said)
         if container.restart_policy == "Always":
             sidecars = total((sidecars, own))
             starting = larger(starting, sidecars)
         else:
             starting = larger(starting, total((sidecars, own)))
     return larger(total((running, sidecars)), starting)
+
+
+def _amounts(container: _Container, said: Mapping[str, Mapping[str, str]]) -> dict[str, int]:
+    asked = container.resources.requests
+    return parse_resources({**asked, **said[container.name]} if container.name in said else asked)
 
 
 def _scheduling(wire: PodWire, shared: Shared) -> Scheduling:
