@@ -557,6 +557,18 @@ def name_of(thing: LimitedObject) -> str:
     return f"{thing.NAMES.kind}/{place}{thing.metadata.name}"
 
 
+def absent(
+    kind: str, names: Iterable[object], there: Collection[object], reason: LeverReason, context: LeverContext
+) -> list[LeverDecision]:
+    """What to say of names under which nothing is: a typing error would pace nothing, and nobody would know."""
+    why = because(reason)
+    return [
+        LeverDecision(name=f"{kind}/{name}", state=LeverState.REFUSED, because=why)
+        for name in names
+        if name not in there and context.room.may_move
+    ]
+
+
 def let_go(name: str, thing: LimitedObject | None, owner: str, holder: Holder) -> LeverDecision:
     """What a throttle does on an object that is `owner`'s: give back what it holds there, and say whose it is.
 

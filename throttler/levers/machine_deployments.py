@@ -27,6 +27,7 @@ from throttler.levers.ceiling import (
     ObjectCeiling,
     ObjectMemory,
     StateAndReason,
+    absent,
     name_of,
 )
 from throttler.levers.lever import (
@@ -106,9 +107,10 @@ class MachineDeployments(CeilingLever[MachineDeploymentLever, MachineDeploymentM
             key = look.group.key
             decision, memories[key] = replace(look, share=shares[key]).decided()
             decisions.append(decision)
-        return (*decisions, *others, *_absent(self.stated(context), context)), (
-            MachineDeploymentMemory(demand=demand, groups=memories)
-        )
+        settings, there = self.stated(context), {thing.key for thing in context.scene.of(MachineDeployment)}
+        names = [ObjectKey(settings.namespace, name) for name in settings.names]
+        lacking = absent(MACHINE_DEPLOYMENT_KIND, names, there, LeverReason.NO_MACHINE_DEPLOYMENT, context)
+        return (*decisions, *others, *lacking), MachineDeploymentMemory(demand=demand, groups=memories)
 
     def _look(
         self,
@@ -134,18 +136,6 @@ class MachineDeployments(CeilingLever[MachineDeploymentLever, MachineDeploymentM
 
 
 MACHINE_DEPLOYMENTS = MachineDeployments()
-
-
-def _absent(settings: MachineDeploymentLever, context: LeverContext) -> list[LeverDecision]:
-    """What to say of names under which nothing is there."""
-    known = {thing.key for thing in context.scene.of(MachineDeployment)}
-    wanted = [ObjectKey(settings.namespace, name) for name in settings.names]
-    why = because(LeverReason.NO_MACHINE_DEPLOYMENT)
-    return [
-        LeverDecision(name=f"{MACHINE_DEPLOYMENT_KIND}/{key}", state=LeverState.REFUSED, because=why)
-        for key in wanted
-        if key not in known and context.room.may_move
-    ]
 
 
 def _shares(looks: Sequence["GroupCeiling"], budget: int, now_s: float) -> Mapping[ObjectKey, int]:

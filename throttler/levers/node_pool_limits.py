@@ -6,7 +6,7 @@ trusted. All that must survive stands on the NodePools; the memory is for rate l
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 
@@ -24,6 +24,7 @@ from throttler.levers.ceiling import (
     ObjectCeiling,
     ObjectMemory,
     StateAndReason,
+    absent,
     held_by_another,
     is_pool_taken_up,
 )
@@ -144,27 +145,15 @@ class NodePoolLimits(CeilingLever[NodePoolLever, NodePoolMemory, NodePool]):
         views = [NodePoolView(pool=pool, claims=tuple(claims.get(pool.metadata.name, ()))) for pool in own]
         room, waiting = context.room_of(self.PACES), waiting_work(context)
         decisions, pools = decide_node_pools(views, room, waiting, context.holder, memory, context.now_s)
-        absent = _absent(self.stated(context).names, context)
-        if not (own or others or absent) and context.room.may_move:
-            absent = [_nowhere(f"{NODE_POOL_KIND}/*", LeverReason.NO_POOL_SELECTED)]
-        return (*decisions, *others, *absent), pools
+        there = {pool.metadata.name for pool in context.scene.of(NodePool)}
+        names = self.stated(context).names
+        lacking = absent(NODE_POOL_KIND, names, there, LeverReason.NO_NODE_POOL, context)
+        if not (own or others or lacking):
+            lacking = absent(NODE_POOL_KIND, ("*",), there, LeverReason.NO_POOL_SELECTED, context)
+        return (*decisions, *others, *lacking), pools
 
 
 NODE_POOL_LIMITS = NodePoolLimits()
-
-
-def _absent(names: Iterable[str], context: LeverContext) -> list[LeverDecision]:
-    """What to say of names under which nothing is: a typing error would pace nothing, and nobody would know."""
-    known = {pool.metadata.name for pool in context.scene.of(NodePool)}
-    return [
-        _nowhere(f"{NODE_POOL_KIND}/{name}", LeverReason.NO_NODE_POOL)
-        for name in names
-        if name not in known and context.room.may_move
-    ]
-
-
-def _nowhere(name: str, reason: LeverReason) -> LeverDecision:
-    return LeverDecision(name=name, state=LeverState.REFUSED, because=because(reason))
 
 
 def decide_node_pools(
