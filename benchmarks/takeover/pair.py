@@ -2,18 +2,16 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 from benchmarks.takeover.replica import LeasePath, Replica
 from lab.cloud.json_api import JsonApi
 from lab.cloud.machines import PaperMachines, PaperNode
-from lab.controlplane import ControlPlane
-from lab.demo.service import ACCOUNT_NAMESPACE, MANIFESTS, install
+from lab.controlplane import ControlPlane, binding
+from lab.demo.service import ACCOUNT_NAMESPACE, MANIFESTS, install, manifests_in
 
 POOL = "gpu"
 NODES = 3
@@ -80,38 +78,25 @@ async def _open_pair(stack: AsyncExitStack, plane: ControlPlane, machines: Paper
 
 async def _allow(plane: ControlPlane, namespace: str, users: tuple[str, str]) -> None:
     """The rights of the service's own account, for both replicas' users."""
+    subjects = [{"kind": "User", "name": user} for user in users]
     places = (
-        (None, "ClusterRole", "reader"),
-        (None, "ClusterRole", "reporter"),
-        (namespace, "Role", "lease"),
-        (namespace, "ClusterRole", "writer"),
-        ("default", "Role", "servers"),
-        ("kube-system", "Role", "servers"),
+        ("reader", "", False),
+        ("reporter", "", False),
+        ("lease", namespace, True),
+        ("writer", namespace, False),
+        ("servers", "default", True),
+        ("servers", "kube-system", True),
     )
     bindings = (
-        binding(f"replicas-{namespace}-{name}", kind, f"kube-balloons-{name}", users, where)
-        for where, kind, name in places
+        binding(f"replicas-{namespace}-{name}", f"kube-balloons-{name}", *subjects, namespace=where, is_own=is_own)
+        for name, where, is_own in places
     )
     await plane.apply_async(_lease_role(namespace), *bindings)
 
 
-def binding(name: str, kind: str, role: str, users: Iterable[str], namespace: str | None) -> dict[str, Any]:
-    """Gives users a Role or a ClusterRole, in one namespace or in the whole cluster."""
-    group = "rbac.authorization.k8s.io"
-    where = {} if namespace is None else {"namespace": namespace}
-    return {
-        "apiVersion": f"{group}/v1",
-        "kind": "RoleBinding" if where else "ClusterRoleBinding",
-        "metadata": {"name": name, **where},
-        "roleRef": {"apiGroup": group, "kind": kind, "name": role},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": user} for user in users],
-    }
-
-
 def _lease_role(namespace: str) -> dict[str, Any]:
     """The manifests' Role for the Lease, in another namespace."""
-    documents = yaml.safe_load_all((MANIFESTS / "base" / "lease.yaml").read_text(encoding="utf-8"))
-    role: dict[str, Any] = next(document for document in documents if document["kind"] == "Role")
+    role = next(thing for thing in manifests_in(MANIFESTS / "base" / "lease.yaml") if thing["kind"] == "Role")
     return {**role, "metadata": {**role["metadata"], "namespace": namespace}}
 
 

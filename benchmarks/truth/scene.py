@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from lab.cloud.karpenter import Karpenter, KarpenterSettings, NodePoolSettings, 
 from lab.cloud.karpenter.objects import NODE_CLAIMS_PATH
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
 from lab.controlplane.settings import ApiServerSettings, ControllerManagerSettings, SchedulerSettings
-from lab.demo.service import ACCOUNT, ACCOUNT_NAMESPACE, install, run_service
+from lab.demo.service import bind_to_service, install, run_service
 from lab.processes.cpu_share import served_first
 from lab.scaleup.cluster import NEVER_S, SCHEDULER_QPS, daemon_set
 
@@ -110,8 +109,7 @@ async def open_scene(case: Case) -> AsyncIterator[Scene]:
     async with contextlib.AsyncExitStack() as stack:
         plane = await stack.enter_async_context(start_control_plane(_plane(case)))
         api = await stack.enter_async_context(JsonApi(plane.access("lab:truth", ("system:masters",))))
-        sets = {"apiVersion": "v1", "kind": "List", "items": [daemon_set(n) for n in range(case.daemon_sets)]}
-        await plane.kubectl_async("apply", "-f", "-", input=json.dumps(sets))
+        await plane.apply_async(*(daemon_set(number) for number in range(case.daemon_sets)))
         karpenter = await stack.enter_async_context(start_karpenter(plane, _karpenter(case)))
         # Of two cores nobody has both on a machine of two: the plan is told what part it has.
         is_served_first = case.cores == 1 and stack.enter_context(served_first(plane.pid(SERVER)))
@@ -153,15 +151,13 @@ def _karpenter(case: Case) -> KarpenterSettings:
 async def _install(plane: ControlPlane, window: int) -> None:
     """What a user applies: the manifests, the right to move the ceiling, and the throttle."""
     await install(plane)
-    account = f"--serviceaccount={ACCOUNT_NAMESPACE}:{ACCOUNT}"
-    await plane.kubectl_async("create", "clusterrolebinding", LEVER_ROLE, f"--clusterrole={LEVER_ROLE}", account)
     spec = {
         "window": {"initial": window, "min": 2, "max": window},
         "signals": {"scrape": {"servers": list(plane.server_urls)}},
         "levers": {"nodePoolLimits": {"names": [NODE_POOL]}},
     }
     kind = {"apiVersion": "kube-balloons.github.io/v1alpha1", "kind": "JoinThrottle", "metadata": {"name": THROTTLE}}
-    await plane.kubectl_async("apply", "-f", "-", input=json.dumps({**kind, "spec": spec}))
+    await plane.apply_async(bind_to_service(LEVER_ROLE), {**kind, "spec": spec})
 
 
 async def _wait_for_throttle(plane: ControlPlane) -> None:

@@ -1,6 +1,6 @@
 """A control plane of real binaries on loopback: etcd, API servers, controller manager, scheduler."""
 
-from lab.controlplane.credentials import ApiAccess
+from lab.controlplane.credentials import ApiAccess, binding
 from lab.controlplane.plane import ControlPlane, start_control_plane
 from lab.controlplane.settings import (
     ApiServerSettings,
@@ -16,5 +16,6 @@ __all__ = [
     "ControlPlaneSettings",
     "ControllerManagerSettings",
     "SchedulerSettings",
+    "binding",
     "start_control_plane",
 ]

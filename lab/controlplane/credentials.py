@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -19,6 +20,24 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 VALID_FOR = datetime.timedelta(days=30)
 CLOCK_SLACK = datetime.timedelta(hours=1)
 SERVER_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+
+
+def binding(
+    name: str, role: str, *subjects: dict[str, str], namespace: str = "", is_own: bool = False
+) -> dict[str, Any]:
+    """Gives subjects (kind, name, an account's namespace) a ClusterRole, or the namespace's `is_own` Role.
+
+    It holds in one namespace, or in the whole cluster.
+    """
+    group = "rbac.authorization.k8s.io"
+    where = {"namespace": namespace} if namespace else {}
+    return {
+        "apiVersion": f"{group}/v1",
+        "kind": "RoleBinding" if namespace else "ClusterRoleBinding",
+        "metadata": {"name": name, **where},
+        "roleRef": {"apiGroup": group, "kind": "Role" if is_own else "ClusterRole", "name": role},
+        "subjects": list(subjects),
+    }
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,7 @@ def read_audit_log(path: Path, holding: str = "") -> Iterator[dict[str, Any]]:
                 yield event
 
 
+CRD_KIND = "CustomResourceDefinition"
 LOOK_AGAIN_S = 0.2
 TOKEN_S = 8 * 3600
 ADMIN = "admin"
@@ -210,13 +211,19 @@ class ControlPlane:
         """Delete an object if there is one, and do not wait until it is gone."""
         await asyncio.to_thread(self.requests.delete, what, name, namespace)
 
-    async def until_established(self, *crds: str) -> None:
-        """Return once these CRDs are established, by default all; raises LabError with those that are not in time."""
+    async def install(self, *manifests: Mapping[str, Any]) -> None:
+        """Apply them, and return once the kinds of the CRDs among them can be asked for; raises LabError."""
+        await self.apply_async(*manifests)
+        crds = {thing["metadata"]["name"]: thing["spec"] for thing in manifests if thing["kind"] == CRD_KIND}
         deadline = time.monotonic() + self.settings.start_deadline_s
         while missing := await asyncio.to_thread(self._not_established, crds):
             if time.monotonic() > deadline:
                 raise LabError(f"not established: {', '.join(missing)}")
             await asyncio.sleep(LOOK_AGAIN_S)
+        # The server tells clients of a new kind a moment later.
+        for spec in crds.values():
+            version = next(version["name"] for version in spec["versions"] if version["served"])
+            await self.get_async(f"{spec['group']}/{version}/{spec['names']['kind']}", namespace=None)
 
     def log(self, component: str) -> Path:
         """Return the log file of a component."""
@@ -274,9 +281,9 @@ class ControlPlane:
 
     # --- the parts ---
 
-    def _not_established(self, crds: Sequence[str]) -> list[str]:
+    def _not_established(self, crds: Iterable[str]) -> list[str]:
         known = {crd["metadata"]["name"]: crd for crd in self.get("customresourcedefinitions")["items"]}
-        return [name for name in crds or known if not _is_established(known.get(name, {}))]
+        return [name for name in crds if not _is_established(known.get(name, {}))]
 
     async def _start_and_wait(self, names: Sequence[str]) -> None:
         for name in names:

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from lab.controlplane import ControlPlane
+from lab.controlplane import ControlPlane, binding
 from lab.errors import LabError
 from lab.processes import log_tail
 
@@ -38,24 +38,13 @@ async def install(plane: ControlPlane) -> None:
 
 async def install_base(plane: ControlPlane) -> None:
     """What `kubectl apply -k manifests/base` applies; returns when our kinds can be asked for."""
-    await plane.apply_async(*manifests_in(*_files_of(MANIFESTS / "base")))
-    kinds = [f"{plural}.kube-balloons.github.io" for plural in ("balloonpools", "jointhrottles")]
-    await plane.until_established(*kinds)
-    # The server tells clients of a new kind a moment later.
-    for kind in kinds:
-        await plane.get_async(kind)
+    await plane.install(*manifests_in(*_files_of(MANIFESTS / "base")))
 
 
-def bind_to_service(cluster_role: str) -> dict[str, Any]:
-    """A binding of this name that gives a ClusterRole to the service in the whole cluster."""
-    group = "rbac.authorization.k8s.io"
-    return {
-        "apiVersion": f"{group}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": cluster_role},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": cluster_role},
-        "subjects": [{"kind": "ServiceAccount", "namespace": ACCOUNT_NAMESPACE, "name": ACCOUNT}],
-    }
+def bind_to_service(cluster_role: str, namespace: str = "") -> dict[str, Any]:
+    """A binding of this name that gives a ClusterRole to the service, in one namespace or in the whole cluster."""
+    account = {"kind": "ServiceAccount", "namespace": ACCOUNT_NAMESPACE, "name": ACCOUNT}
+    return binding(cluster_role, cluster_role, account, namespace=namespace)
 
 
 def manifests_in(*files: Path) -> Iterator[dict[str, Any]]:

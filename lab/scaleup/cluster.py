@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import aiohttp
 
-from lab.controlplane import ApiAccess, ControlPlane, ControlPlaneSettings, start_control_plane
+from lab.controlplane import ApiAccess, ControlPlane, ControlPlaneSettings, binding, start_control_plane
 from lab.controlplane.settings import ApiServerSettings, ControllerManagerSettings, SchedulerSettings
 
 DAEMON_SETS = 8
@@ -42,10 +42,8 @@ def small_plane(servers: int, manager_qps: float, is_audited: bool) -> ControlPl
 async def start_small_plane(servers: int, manager_qps: float, is_audited: bool = False) -> AsyncIterator[ControlPlane]:
     """The control plane with its DaemonSets, and no node yet."""
     async with start_control_plane(small_plane(servers, manager_qps, is_audited)) as plane:
-        await plane.apply_async(*(daemon_set(number) for number in range(DAEMON_SETS)))
-        await plane.kubectl_async(
-            "create", "clusterrolebinding", "strangers", "--clusterrole=view", f"--user={STRANGER}"
-        )
+        strangers = binding("strangers", "view", {"kind": "User", "name": STRANGER})
+        await plane.apply_async(*(daemon_set(number) for number in range(DAEMON_SETS)), strangers)
         yield plane
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import aiohttp
 
-from lab.controlplane import ControlPlane
+from lab.controlplane import ControlPlane, binding
 from lab.controlplane.credentials import CertificateAuthority
 
 NAMESPACE = "flood"
@@ -44,7 +44,8 @@ async def slow_writes(plane: ControlPlane, folder: Path) -> AsyncIterator[None]:
     try:
         hook = _webhook(server.server_port, authority.pair.certificate)
         await plane.apply_async({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-        await plane.apply_async(_binding(), hook)
+        accounts = {"kind": "Group", "name": f"system:serviceaccounts:{NAMESPACE}"}
+        await plane.apply_async(binding("flood", "edit", accounts, namespace=NAMESPACE), hook)
         while await _takes_s(plane) < HELD_S:
             await asyncio.sleep(0.2)
         yield
@@ -119,18 +120,6 @@ async def _takes_s(plane: ControlPlane) -> float:
     probe = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe"}}
     await asyncio.to_thread(plane.try_to_create, probe, NAMESPACE)
     return time.monotonic() - begun
-
-
-def _binding() -> dict[str, Any]:
-    """Whoever floods may write here."""
-    group = "rbac.authorization.k8s.io"
-    return {
-        "apiVersion": f"{group}/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": "flood", "namespace": NAMESPACE},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "edit"},
-        "subjects": [{"apiGroup": group, "kind": "Group", "name": f"system:serviceaccounts:{NAMESPACE}"}],
-    }
 
 
 def _webhook(port: int, ca: Path) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Any
 from lab.binaries import find_karpenter_crds
 from lab.cloud.machines import PaperMachines, PaperNode
 from lab.cloud.nodegroups import install_capacity_quotas, install_machine_deployments
-from lab.controlplane import ControlPlane
-from lab.demo.service import bind_to_service, install_base, manifests_in
+from lab.controlplane import ControlPlane, binding
+from lab.demo.service import install_base, manifests_in
 from tests.lab.lever_view import View, view
 from tests.lab.service_scene import MANIFESTS, pool_object, work_object
 from throttler.kube.cluster_autoscaler import MAX_SIZE
@@ -66,12 +66,10 @@ async def installed_with(plane: ControlPlane, lever: str) -> AsyncIterator[View]
 
 
 async def _serve_every_kind(plane: ControlPlane) -> None:
-    await plane.apply_async(*manifests_in(*find_karpenter_crds().glob("*.yaml")), *_monitor_kinds())
+    await plane.install(*manifests_in(*find_karpenter_crds().glob("*.yaml")), *_monitor_kinds())
     await install_capacity_quotas(plane)
     await install_machine_deployments(plane)
     await install_base(plane)
-    await plane.until_established()
-    await plane.get_async("nodepools.karpenter.sh")
 
 
 async def _bind_roles(plane: ControlPlane, levers: Collection[str]) -> None:
@@ -84,8 +82,8 @@ async def _bind_roles(plane: ControlPlane, levers: Collection[str]) -> None:
 async def _bind_the_rest(plane: ControlPlane) -> None:
     viewer = {"kind": "ServiceAccount", "metadata": {"name": VIEWER, "namespace": SYSTEM}}
     annotator = manifests_in(MANIFESTS / "components" / "annotate-nodes" / "binding.yaml")
-    subjects = [{"kind": "ServiceAccount", "name": VIEWER, "namespace": SYSTEM}]
-    bound = {**bind_to_service("kube-balloons-cli-viewer"), "subjects": subjects}
+    account = {"kind": "ServiceAccount", "name": VIEWER, "namespace": SYSTEM}
+    bound = binding("test-cli-viewer", "kube-balloons-cli-viewer", account)
     await plane.apply_async({"apiVersion": "v1", **viewer}, *annotator, bound)
 
 

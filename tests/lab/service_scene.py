@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lab.cloud.machines import PaperMachines, PaperNode
 from lab.controlplane import ControlPlane
-from lab.demo.service import install_base
+from lab.demo.service import bind_to_service, install_base
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 ACCOUNT = "system:serviceaccount:kube-balloons:kube-balloons"
@@ -112,12 +112,7 @@ class Scene:
 
     async def allow(self) -> None:
         """Bind the writer's role to the service in this namespace, as the manifests say."""
-        group = "rbac.authorization.k8s.io"
-        role = {"apiGroup": group, "kind": "ClusterRole", "name": "kube-balloons-writer"}
-        account = {"kind": "ServiceAccount", "namespace": "kube-balloons", "name": "kube-balloons"}
-        metadata = {"name": "kube-balloons-writer", "namespace": self.namespace}
-        kind = {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": metadata}
-        await self.apply({**kind, "roleRef": role, "subjects": [account]})
+        await self.apply(bind_to_service("kube-balloons-writer", self.namespace))
 
     async def kubectl(self, *arguments: str) -> str:
         """Run kubectl in the namespace."""

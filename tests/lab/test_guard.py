@@ -154,10 +154,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
         await install_base(plane)
         guard = [MANIFESTS / "components" / "guard" / f"{name}.yaml" for name in ("serviceaccount", "rbac")]
         crds = (*find_karpenter_crds().glob("*.yaml"), QUOTA_CRD)
-        await plane.apply_async(*manifests_in(*guard, *MANIFESTS.glob("levers/*/guard.yaml"), *crds))
-        await plane.until_established()
-        for kind in ("nodepools.karpenter.sh", "capacityquotas.autoscaling.x-k8s.io"):
-            await plane.get_async(kind)
+        await plane.install(*manifests_in(*guard, *MANIFESTS.glob("levers/*/guard.yaml"), *crds))
         async with view(plane) as seen, PaperMachines(plane.access()) as machines:
             allocatable = {"cpu": "8", "memory": "32Gi", "pods": "110"}
             await machines.add([PaperNode(name="held", labels={"test": "default"}, allocatable=allocatable)])

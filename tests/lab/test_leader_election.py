@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from benchmarks.takeover.judge import tenures
-from benchmarks.takeover.pair import SHARED_TURN_S, binding, open_pairs
+from benchmarks.takeover.pair import SHARED_TURN_S, open_pairs
 from benchmarks.takeover.replica import Replica
 from benchmarks.takeover.trial import Fault, Ring
-from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
+from lab.controlplane import ControlPlane, ControlPlaneSettings, binding, start_control_plane
 from lab.demo.service import ACCOUNT_NAMESPACE
 from tests.lab.lever_view import View, eventually, gated_deployment, view
 from throttler.kube.lease import LEASE_NAME
@@ -67,8 +67,8 @@ async def test_what_is_held_is_given_back_before_the_lease_is(
     ring: tuple[ControlPlane, Ring],
 ) -> None:
     plane, on = ring
-    role = ("ClusterRole", "kube-balloons-scheduling-gates")
-    await plane.apply_async(binding("replicas-gates", *role, on.pair.users, "default"))
+    users = [{"kind": "User", "name": user} for user in on.pair.users]
+    await plane.apply_async(binding("replicas-gates", "kube-balloons-scheduling-gates", *users, namespace="default"))
     async with view(plane) as seen:
         await seen.apply(THROTTLE, gated_deployment("default", "job", 6, [PACED_GATE]))
         await eventually(lambda: is_let_in(seen, at_least=1))

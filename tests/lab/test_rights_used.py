@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from lab.cloud.machines import PaperMachines
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
+from lab.demo.service import manifests_in
 from lab.rights import Grant, grants_of, replay
 from tests.lab.lever_view import PATIENCE_S, View, eventually, gated_deployment
 from tests.lab.rights_scene import (
@@ -258,8 +258,7 @@ def test_every_lever_is_among_them() -> None:
 def _bindings_of(directory: str) -> set[str]:
     """The names of the bindings that a directory of manifests/levers brings."""
     files = (MANIFESTS / "levers" / directory).glob("*.yaml")
-    objects = [each for path in files for each in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
-    return {each["metadata"]["name"] for each in objects if each["kind"].endswith("Binding")}
+    return {thing["metadata"]["name"] for thing in manifests_in(*files) if thing["kind"].endswith("Binding")}
 
 
 async def _all_of(plane: ControlPlane, kind: str) -> list[dict[str, Any]]:

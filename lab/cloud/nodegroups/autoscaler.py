@@ -154,17 +154,9 @@ _CAPACITY_QUOTAS, _MACHINE_DEPLOYMENTS = (
 
 async def install_capacity_quotas(plane: ControlPlane) -> None:
     """Install our stand-in for the CRD and return when it is served."""
-    await _install(plane, _CAPACITY_QUOTAS.read_text())
+    await plane.install(yaml.safe_load(_CAPACITY_QUOTAS.read_text()))
 
 
 async def install_machine_deployments(plane: ControlPlane) -> None:
     """The same of Cluster API's MachineDeployments."""
-    await _install(plane, _MACHINE_DEPLOYMENTS.read_text())
-
-
-async def _install(plane: ControlPlane, text: str) -> None:
-    definition = yaml.safe_load(text)
-    await plane.apply_async(definition)
-    await plane.until_established(definition["metadata"]["name"])
-    # The server tells clients of a new kind a moment later.
-    await plane.get_async(definition["metadata"]["name"])
+    await plane.install(yaml.safe_load(_MACHINE_DEPLOYMENTS.read_text()))
