@@ -236,7 +236,7 @@ class LeaseWatch:
 
     def silent_s(self) -> float:
         """Seconds for which every read has shown the same Lease; 0 before the first."""
-        return self.read_at_s - self.unchanged_since_s if self.face is not None else 0.0
+        return self.read_at_s - self.unchanged_since_s
 
     def is_abandoned(self, after_s: float) -> bool:
         """Whether nobody has renewed it for `after_s`, seen by reads without a gap."""

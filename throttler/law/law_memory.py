@@ -154,8 +154,7 @@ def learned_status_of(learned: Learned, stored: LearnedStatus, wall: datetime) -
     )
     if wanted == LearnedStatus():
         return wanted
-    age_s = learned.age_s if math.isfinite(learned.age_s) else _LONGEST_AGE_S
-    learned_at = wall.astimezone(UTC) - timedelta(seconds=min(max(age_s, 0.0), _LONGEST_AGE_S))
+    learned_at = wall.astimezone(UTC) - timedelta(seconds=min(max(0.0, learned.age_s), _LONGEST_AGE_S))
     before = _time(stored.learned_at)
     is_recent = before is not None and abs((learned_at - before).total_seconds()) <= RENEWED_S
     if is_recent and _is_same(wanted, stored):

@@ -210,7 +210,7 @@ class Need:
     @property
     def is_open(self) -> bool:
         """Whether machines of this pool would not be bought in place of a heavier one's."""
-        return self.nodes > ALMOST_NONE or not (self.heavier or self.lighter)
+        return _whole(self.nodes) > 0 or not (self.heavier or self.lighter)
 
     def and_also(self, crowd: Crowd, nodes: float) -> "Need":
         """With so many nodes for this crowd."""

@@ -185,7 +185,7 @@ def _found(text: bytes, needle: bytes) -> Iterator[bytes]:
         end = text.find(b"\n", after)
         if end < 0:
             return
-        if text[after : after + 1] in _AFTER_NAME:
+        if text[after] in _AFTER_NAME:
             yield text[at + 1 : end]
         at = text.find(needle, end)
 

@@ -452,7 +452,8 @@ def visitor_shares(scenario: Scenario, now_s: float) -> list[float]:
 def _stuck(scenario: Scenario, server: int, now_s: float) -> float:
     if not is_up(scenario, server, now_s):
         return 0.0
-    back_s = max((loss.at_s + loss.for_s for loss in losses_of(scenario, server) if loss.at_s <= now_s), default=None)
+    ends_s = (loss.at_s + loss.for_s for loss in losses_of(scenario, server))
+    back_s = max((end_s for end_s in ends_s if end_s <= now_s), default=None)
     return 1.0 if back_s is None else max(1e-6, 1.0 - exp(-(now_s - back_s) / CLIENT.return_s))
 
 

@@ -203,14 +203,14 @@ class FaultError(ValueError):
 
 def fault_of(text: str) -> Fault:
     """One fault; raises FaultError."""
-    match = _GRAMMAR.fullmatch(text[:80])
+    match = _GRAMMAR.fullmatch(text)
     if match is None:
-        raise FaultError(f"fault {text[:80]!r} is not accepted; accepted: {ACCEPTED_FAULTS}")
+        raise FaultError(f"fault {text!r} is not accepted; accepted: {ACCEPTED_FAULTS}")
     kind, at, length, amount = match.groups()
     try:
         return _made(kind, _seconds(at), _seconds(length), None if amount is None else float(amount))
     except (DurationError, ValueError) as error:
-        raise FaultError(f"fault {text[:80]!r}: {error}") from error
+        raise FaultError(f"fault {text!r}: {error}") from error
 
 
 def _seconds(text: str) -> float:
