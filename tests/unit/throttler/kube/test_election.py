@@ -168,6 +168,13 @@ def test_a_leader_rests_for_longer_after_a_renewal_than_after_one_that_failed() 
     assert election(THEIRS).rest_s(TIMING, 100.0, early=0.0) == 1.2
 
 
+def test_a_leader_renews_without_a_look_unless_it_does_not_know_how_its_last_write_ended() -> None:
+    writing = election(OURS).writing()
+    assert not writing.is_sure
+    assert writing.wrote(OURS, 100.0).is_sure
+    assert writing.saw(OURS, 100.0).is_sure
+
+
 def test_a_leader_whose_lease_names_another_may_not_write_any_more() -> None:
     leader = election(OURS).wrote(OURS, 100.0).saw(THEIRS, 101.0)
     assert not leader.may_write(TIMING, 101.0)

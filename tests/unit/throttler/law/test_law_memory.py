@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.api.throttle import LearnedStatus
+from throttler.api.throttle import MAX_JOINS, LearnedStatus
 from throttler.law.law_memory import Learned, learned_of_status, learned_status_of
 
 WALL = datetime(2026, 11, 21, 7, 0, tzinfo=UTC)
@@ -90,6 +90,12 @@ def test_memory_without_a_readable_time_is_no_memory(text: str) -> None:
 )
 def test_figures_out_of_range_were_never_learned(status: LearnedStatus) -> None:
     assert learned_of_status(status, WALL).window is None
+
+
+def test_a_figure_beyond_what_is_believed_comes_back_as_the_most_that_is() -> None:
+    status = learned_status_of(Learned(window=1e9, join_s=1e9, load_per_join=7.0), NOTHING, WALL)
+    back = learned_of_status(status, WALL)
+    assert (back.window, back.join_s, back.load_per_join) == (MAX_JOINS, 86_400.0, 1.0)
 
 
 ANY = st.none() | st.floats()

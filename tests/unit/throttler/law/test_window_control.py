@@ -81,6 +81,11 @@ def test_grows_twice_as_fast_far_below_a_knee_that_was_met_and_slower_beyond_it(
     assert (grown.memory.window, grown.phase) == (pytest.approx(window * (1 + growth)), Phase.AVOID)
 
 
+def test_the_time_of_a_look_without_new_readings_is_left_to_the_next_one() -> None:
+    after = window_control.avoidance(a_look(is_new=False))
+    assert (after.memory.window, after.memory.moved_s) == (100.0, NOW_S - 10.0)
+
+
 @pytest.mark.parametrize("knee", [Knee(), Knee(window=100.0, at_s=0.0)])
 def test_nothing_slows_growth_beyond_a_knee_that_was_never_met(knee: Knee) -> None:
     assert window_control.avoidance(a_look(120.0, joining=120, knee=knee)).memory.window == pytest.approx(120 * 1.08)
@@ -620,6 +625,7 @@ def test_of_joins_that_were_not_seen_long_enough_nothing_is_learned() -> None:
     assert after.load == facts.memory.load
 
 
-def test_a_count_of_late_machines_below_zero_is_none() -> None:
+def test_no_machine_is_late_where_a_count_is_below_zero() -> None:
     sane = govern.sane(Joins(booting=5, late_booting=-1, joining=4, late_joining=-1, released=-1, lost=-1))
     assert (sane.booting, sane.joining, sane.released, sane.lost) == (5, 4, 0, 0)
+    assert govern.sane(Joins(booting=-1, late_booting=1, joining=-1, late_joining=1)) == Joins()
