@@ -297,7 +297,7 @@ def _is_same_amount(stored: Any, wanted: Any) -> bool:
     try:
         return parse_quantity(str(stored)) == parse_quantity(str(wanted))
     except QuantityError:
-        return bool(stored == wanted)
+        return False
 
 
 def _is_nothing(value: Any) -> bool:

@@ -158,10 +158,7 @@ def way_of(node: Any, claim: Any) -> list[Step]:
 
 def is_ready(node: Any) -> bool:
     """Whether the node's Ready condition is True."""
-    return any(
-        (text(condition, "type"), text(condition, "status")) == ("Ready", "True")
-        for condition in parts(node, "status", "conditions")
-    )
+    return _is(node, "Ready")
 
 
 def _names(claim: Any) -> tuple[str, ...]:
@@ -208,7 +205,7 @@ def _node_stands(node: Any, claim: Any, on_it: list[dict[str, Any]]) -> str:
 
 def _is(thing: Any, name: str) -> bool:
     return any(
-        text(condition, "type") == name and text(condition, "status") == "True"
+        (text(condition, "type"), text(condition, "status")) == (name, "True")
         for condition in parts(thing, "status", "conditions")
     )
 
@@ -238,11 +235,11 @@ def _way_of_its_node(cluster: SeenCluster, pod: Any) -> list[Step]:
     """The steps of a node that came after the pod, which therefore waited for it."""
     node_name, created = text(pod, "spec", "nodeName"), moment(pod, "metadata", "creationTimestamp")
     node = next((node for node in cluster.plain(kinds.NODES) if node_name and name_of(node) == node_name), None)
-    claims = cluster.plain(kinds.NODE_CLAIMS) if node else ()
-    claim = next((claim for claim in claims if text(claim, "status", "nodeName") == node_name), None)
     joined = moment(node, "metadata", "creationTimestamp")
-    if node is None or created is None or joined is None or joined < created:
+    if created is None or joined is None or joined < created:
         return []
+    claims = cluster.plain(kinds.NODE_CLAIMS)
+    claim = next((claim for claim in claims if text(claim, "status", "nodeName") == node_name), None)
     return [Step(what=f"node {node_name} {step.what}", at=step.at) for step in way_of(node, claim)]
 
 
@@ -263,7 +260,7 @@ def _closed(pools: Sequence[NodePool], nodes: Iterable[Node], pod: Pod | None) -
     for node in nodes:
         sizes[node.labels.get(KARPENTER_POOL_LABEL, "")].append(node.allocatable)
     why_not = {pool.metadata.name: _why_not(pool, sizes[pool.metadata.name], pod) if pod else "" for pool in pools}
-    if pools and all(why_not.values()):
+    if all(why_not.values()):
         return [Step(what=f"nodepool {name} cannot serve it", message=why) for name, why in why_not.items()]
     steps = []
     for pool in pools:
@@ -283,11 +280,12 @@ def _why_not(pool: NodePool, sizes: Sequence[Resources], pod: Pod) -> str:
     how = pod.scheduling
     if pool.spec.replicas is not None:
         return f"its number of nodes is fixed at {pool.spec.replicas}"
-    if how is not None and (taint := untolerated(pool.spec.taints, how.tolerations)) is not None:
-        value = f"={taint.value}" if taint.value else ""
-        return f"the pod does not tolerate {taint.key}{value}:{taint.effect}"
-    if how is not None and not may_make(pool, how):
-        return "the pod's node selector or affinity asks for other nodes"
+    if how is not None:
+        if (taint := untolerated(pool.spec.taints, how.tolerations)) is not None:
+            value = f"={taint.value}" if taint.value else ""
+            return f"the pod does not tolerate {taint.key}{value}:{taint.effect}"
+        if not may_make(pool, how):
+            return "the pod's node selector or affinity asks for other nodes"
     if not may_hold(sizes, pod.requests):
         wanted = ACCELERATORS & {name for name, milli in pod.requests.items() if milli > 0}
         missing = wanted.difference(*sizes) or wanted

@@ -122,7 +122,7 @@ def notes(view: PoolView, too_small: Iterable[str]) -> tuple[Because, ...]:
     if view.copies:
         notes.append(because(Reason.COPIED, deployments=len(view.copies), names=some_of(view.copies)))
     shapes = view.shapes.by_name
-    if len(shapes) > 1 and are_alike(shapes.values()):
+    if are_alike(shapes.values()):
         notes.append(because(Reason.SHAPES_ALIKE, shapes=", ".join(sorted(shapes))))
     return (*notes, *(because(Reason.TOO_SMALL, shape=name) for name in sorted(too_small)))
 

@@ -279,7 +279,7 @@ def _left_out(
     while it must be.
     """
     barred = refusing.refusals
-    if is_bought and (barred or any(hosts.values())):
+    if is_bought:
         hosts, barred = {}, {name: refusing.refusals[name] for name in refusing.alone}
     return {
         name: hosts_left_out(hosts.get(name, ()), snapshot.nodes, barred, now, shape.instance_type)

@@ -149,7 +149,7 @@ def _names(hosts: Iterable[str], nodes: Mapping[str, Node]) -> frozenset[str]:
 def _next(
     before: NodeRefusal | None, failures: Sequence[FailedBalloon], now_s: float, *, is_recorded: bool
 ) -> NodeRefusal | None:
-    if before is None and is_recorded:
+    if is_recorded:
         newest_s = failures[0].created_s if failures else 0.0
         return NodeRefusal(now_s, 1, newest_s, "seen before a restart", now_s, now_s, is_sought=True)
     if before is None:

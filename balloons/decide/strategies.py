@@ -224,13 +224,13 @@ def lowered_buffers_unseen(
 
 def _surplus(view: PoolView, present: int, waiting: int, gone: int) -> int:
     """How many of the balloons that wait would make the cluster outgrow `maxSize`."""
-    spec, census = view.pool.spec, view.census
-    if spec.max_size is None or not is_bounded(view.pool):
+    census, max_size = view.census, view.pool.spec.max_size if is_bounded(view.pool) else None
+    if max_size is None:
         return 0
     carrying = {b.node for balloons in census.balloons.values() for b in balloons}
     open_nodes = sum(node.name not in carrying for node in (*census.by_state[NodeState.IDLE], *census.coming))
-    room = open_nodes + max(0, spec.max_size - census.total - gone)
-    may_wait = max(0, min(room, spec.max_size - census.count(NodeState.BUSY) - present))
+    room = open_nodes + max(0, max_size - census.total - gone)
+    may_wait = max(0, min(room, max_size - census.count(NodeState.BUSY) - present))
     return waiting - may_wait
 
 
@@ -239,8 +239,6 @@ def _moved(view: PoolView, holding: Holding, freed: Sequence[tuple[Pod, str]], p
 
     The ReplicaSet has its number then and would never move one by itself: it has to lose the one that must go.
     """
-    if not holding.victims:
-        return []
     staying = Counter(present)
     staying.subtract(balloon.shape for balloon, _ in freed)
     moved: list[Pod] = []

@@ -249,8 +249,6 @@ def _shape_on(node: Node, view: PoolView, asked: str) -> str:
 
 def _spared(view: PoolView, victims: Sequence[Pod]) -> tuple[Pod, ...]:
     marked = [b for state in _FREE for b in view.census.balloons[state] if b.deletion_cost == VICTIM_COST]
-    if not marked:
-        return ()
     doomed = {balloon.key for balloon in victims}
     return tuple(balloon for balloon in marked if balloon.key not in doomed)
 

@@ -71,8 +71,10 @@ def at_ceiling(facts: Facts) -> Iterator[Trouble]:
 def paced_by_flag(facts: Facts) -> Iterator[Trouble]:
     """`--max-nodes-per-scaleup` as a pace."""
     autoscaler = facts.detected.cluster_autoscaler
-    flag = autoscaler.flags.get("max-nodes-per-scaleup", "") if autoscaler else ""
-    if autoscaler is not None and flag.isdecimal() and len(flag) < 9 and int(flag) < DEFAULT_PER_SCALEUP:
+    if autoscaler is None:
+        return
+    flag = autoscaler.flags.get("max-nodes-per-scaleup", "")
+    if flag.isdecimal() and len(flag) < 9 and int(flag) < DEFAULT_PER_SCALEUP:
         space, _, name = autoscaler.where.partition("/")
         yield Trouble(
             f"deployment/{name} -n {space}",

@@ -140,7 +140,7 @@ class Birth:
 
 
 def births_of(
-    nodes: Iterable[Dated], pods: Iterable[Dated], claims: Iterable[Dated], since_s: float = 0.0
+    nodes: Iterable[Dated], pods: Iterable[Dated], claims: Iterable[Dated], since_s: float
 ) -> tuple[Birth, ...]:
     """Every node's that registered since then (seconds since the epoch), the oldest first."""
     young = {

@@ -279,7 +279,7 @@ class _Run:
         """How long a join takes that would meet this moment's servers all the way."""
         felt = self._server.felt
         idle_s = self._server.idle_s
-        again_s = (1.0 - felt.accepted) / felt.accepted * felt.retry_after_s if felt.accepted < 1.0 else 0.0
+        again_s = (1.0 - felt.accepted) / felt.accepted * felt.retry_after_s
         return self._world.join_s + _LANE_REQUESTS * (felt.latency_s - idle_s + again_s)
 
     def _film(self, window: float | None, *, is_launch_bound: bool) -> None:

@@ -256,7 +256,7 @@ def test_a_daemon_pod_that_was_ready_before_it_was_made_does_not_count() -> None
 
 def test_objects_that_cannot_be_read_or_are_older_than_the_epoch_are_left_out() -> None:
     assert [each.metadata.name for each in dated([b"{", b"\xff", b"[]", b'{"metadata":{"name":"n"}}'])] == ["n"]
-    assert births_of(dated([b'{"metadata":{"name":"n"}}']), (), ()) == ()
+    assert births_of(dated([b'{"metadata":{"name":"n"}}']), (), (), since_s=0.0) == ()
 
 
 def test_bursts_are_told_apart_by_half_a_minute() -> None:
