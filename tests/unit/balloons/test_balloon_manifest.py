@@ -180,6 +180,17 @@ def test_images_are_pulled_as_volumes_that_never_run() -> None:
     assert len(found["containers"]) == 1
 
 
+def parts_of(value: Any) -> list[Any]:
+    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [value, *(part for item in inner for part in parts_of(item))]
+
+
+def test_nothing_is_said_where_a_pool_asks_for_nothing() -> None:
+    """What is applied is owned: an empty list would claim what others add there."""
+    plain = deployment(a_pool(), SHAPE, replace(SPEC, requests=parse_resources({"cpu": "2"})))
+    assert all(part not in ([], {}, "", None) for part in parts_of(plain))
+
+
 def test_a_rollout_never_needs_a_second_node() -> None:
     assert manifest()["spec"]["strategy"]["rollingUpdate"]["maxSurge"] == 0
 

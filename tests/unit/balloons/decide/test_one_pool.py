@@ -63,8 +63,9 @@ def test_a_younger_pool_says_that_another_has_its_nodes_and_names_none_of_anothe
         older = a_pool("older", namespace=namespace)
         world = World.of(older, a_pool(created_s=10.0), nodes=nodes(2))
         decided, _ = decide(world.snapshot(), Memory(), SETTINGS, NOW)
-        (told,) = [decision.because for decision in decided.pools if decision.pool == POOL_KEY]
-        assert told.reason is Reason.CONFLICT
+        (younger,) = [decision for decision in decided.pools if decision.pool == POOL_KEY]
+        assert (younger.because.reason, younger.status.target) == (Reason.CONFLICT, 0)
+        told = younger.because
         assert sentence in told.sentence
         assert ("older" in told.sentence) is (namespace == "team-a")
 
@@ -126,6 +127,14 @@ def test_balloons_of_another_pool_are_not_ours_to_count(label: str) -> None:
     story.world.add(foreign)
     decision = story.step().pools[0]
     assert decision.status.pending == (1 if label == "gpu" else 0)
+
+
+def test_a_pool_that_holds_nothing_says_why() -> None:
+    empty = World.of(a_pool(), nodes={})
+    assert Story(empty).settle().because.reason is Reason.NO_NODES
+    busy = World.of(a_pool(), nodes=nodes(2), pods=[work("a", "n000"), work("b", "n001")])
+    told = Story(busy).settle().because
+    assert (told.reason, told.detail["busy"]) == (Reason.GAVE_WAY, 2)
 
 
 def test_a_pool_names_its_schedule_once_it_holds_what_the_schedule_wants() -> None:

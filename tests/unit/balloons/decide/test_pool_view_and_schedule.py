@@ -5,9 +5,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from balloons.api.pool import Schedule
-from balloons.decide.pool_view_and_schedule import _last_firing, active_schedule, is_inside, last_firing
+from balloons.decide.pool_view_and_schedule import (
+    _last_firing,
+    active_schedule,
+    deployments_by_pool,
+    is_inside,
+    last_firing,
+)
+from balloons.view.snapshot import Deployment
+from throttler.kube.metadata import Metadata
+from throttler.kube.pod import MANAGED_BY, POOL_LABEL, SHAPE_LABEL
 
 OFFICE = Schedule("0 8 * * MON-FRI", "10h", "Europe/Berlin", size=20)
 
@@ -55,6 +65,14 @@ def test_zones_with_odd_clock_changes_have_one_window_a_day(zone: str) -> None:
         windows += inside and not was_inside
         was_inside = inside
     assert windows in (365, 366)
+
+
+def test_a_deployment_that_is_being_deleted_is_no_pools_any_more() -> None:
+    labels = {POOL_LABEL: "gpu", SHAPE_LABEL: "a", **MANAGED_BY}
+    stays = Metadata("gpu-a", "team-a", labels=labels)
+    goes = replace(stays, namespace="team-b", deletion_timestamp="2026-11-21T12:00:00Z")
+    found = deployments_by_pool([Deployment(stays), Deployment(goes)])
+    assert {str(pool): list(labelled.own) for pool, labelled in found.items()} == {"team-a/gpu": ["a"]}
 
 
 def test_the_first_active_schedule_in_the_users_order_wins() -> None:

@@ -80,9 +80,16 @@ def test_the_share_of_nodes_that_are_not_ready_is_told() -> None:
     assert sentence.startswith("5 of 8 nodes are not ready (62 %): above 45 % ")
 
 
+def without_cores(thing: Thing) -> Thing:
+    """A machine that has not said what it has."""
+    return {**thing, "status": {**thing["status"], "allocatable": {}}}
+
+
 def test_a_limit_by_count_is_one_by_whole_cores_of_the_largest_machine() -> None:
     labels = {"labels": {"karpenter.sh/nodepool": "web"}}
     machines = [node(f"n{cpu}", cpu, metadata=labels) for cpu in ("7", "15500m", "3")]
     pool = {"metadata": meta("web"), "spec": {"limits": {"nodes": "9"}}}
     (trouble,) = troubles("KB030", {kinds.NODE_POOLS: [pool], kinds.NODES: machines})
     assert '"cpu":"144"' in trouble.fix
+    (trouble,) = troubles("KB030", {kinds.NODE_POOLS: [pool], kinds.NODES: [without_cores(machines[0])]})
+    assert trouble.fix == "kubectl edit nodepool web  # spec.limits: cpu in place of nodes"

@@ -115,6 +115,7 @@ def test_pods_of_a_placeholder_are_those_that_it_selects_in_its_namespace() -> N
                 pod("half", labels={"app": "room"}),
                 pod("elsewhere", namespace="other", labels={"app": "room", "tier": "x"}),
                 pod("bare", namespace="other", labels={"app": "bare"}),
+                {"metadata": "unreadable"},
             ],
         }
     )

@@ -10,7 +10,7 @@ import pytest
 from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Listed, Unread
 from balloons.doctor.check import Facts, Severity, called
-from balloons.doctor.diagnose import ALL_CHECKS, chosen_checks, diagnose, kinds_of
+from balloons.doctor.diagnose import ALL_CHECKS, NEEDS_CLUSTER, Diagnosis, chosen_checks, diagnose, kinds_of
 from tests.doctor_cases import (
     CASES,
     FOREIGN,
@@ -272,6 +272,13 @@ def test_a_check_that_cannot_see_says_so_and_others_go_on() -> None:
     found = diagnose(replace(whole, lists=lists))
     assert found.skipped["KB004"] == "pods not allowed"
     assert "KB001" in [each.check.code for each in found.findings]
+
+
+def test_only_checks_that_ought_to_have_looked_fail_a_build() -> None:
+    """KB005 needs a cluster and is an error, as KB001 is; KB004 is a warning."""
+    found = Diagnosis("", (), (), 0, {"KB005": NEEDS_CLUSTER, "KB001": "pods not allowed", "KB004": "pods not allowed"})
+    assert found.unable(Severity.ERROR) == ["KB001"]
+    assert found.unable(Severity.INFO) == ["KB001", "KB004"]
 
 
 def test_kinds_that_are_not_served_are_empty() -> None:

@@ -217,6 +217,18 @@ def test_limit_that_our_throttle_holds_is_no_ceiling_but_the_users_own_is() -> N
     assert [each.nodes for each in plan_inputs(held).pools[0].ceilings] == [6]
 
 
+def test_a_limit_that_only_our_throttle_has_set_does_not_bound_a_plan() -> None:
+    mark = json.dumps({"original": {"nodes": None}, "ceiling": {"nodes": "6"}})
+    body = {
+        "metadata": {"name": "x", "annotations": {"kube-balloons.github.io/original": mark}},
+        "spec": {"limits": {"nodes": "6", "cpu": "100"}},
+        "status": {"resources": {"nodes": "5", "cpu": "40"}},
+    }
+    found = of_node_pool(msgspec.convert(body, NodePool), {"cpu": 8_000})
+    assert found is not None
+    assert (found.nodes, found.resource) == (7, "cpu")
+
+
 def ca() -> PlanInputs:
     status = {"metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": STATUS}}
     quota = {

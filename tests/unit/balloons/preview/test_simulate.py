@@ -102,6 +102,12 @@ def test_other_servers_of_a_sweep_do_not_change_what_a_join_costs() -> None:
     assert seen == [1.0]
 
 
+def test_a_scale_up_whose_nodes_never_come_is_limited_by_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("balloons.preview.simulate.forecast", lambda *_: forecast_of(run()))
+    (cell,) = simulate(assumed_inputs(), "", 5, ["none"])
+    assert simulation_json([cell], None)["runs"][0]["limit"] is None
+
+
 def test_a_pool_that_is_not_there_is_named_with_those_that_are() -> None:
     found = assumed_inputs()
     (only,) = found.pools

@@ -102,3 +102,10 @@ def test_marks_are_round_and_few(end_s: float, step_s: float) -> None:
     assert len(found) <= 10
     assert found[1] - found[0] == pytest.approx(step_s)
     assert found[-1] <= end_s
+
+
+def test_an_axis_of_any_length_has_enough_marks_to_read_off_a_time() -> None:
+    """From four seconds to a week."""
+    for end_s in (4.0 * 1.1**number for number in range(125)):
+        found = marks(end_s, 9)
+        assert 3.5 < end_s / (found[1] - found[0]) <= 9

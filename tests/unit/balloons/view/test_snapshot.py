@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balloons.view.claim import Tenancy
-from balloons.view.node_load_and_devices import load_of
+from balloons.view.node_load_and_devices import USUAL_PRIORITY, load_of
 from balloons.view.snapshot import (
     Circumstances,
     Deployment,
@@ -226,6 +226,14 @@ def test_snapshot_costs_what_has_changed() -> None:
     after = view(index)
     renewed = [name for name, load in after.loads.items() if load is not before.loads[name]]
     assert sorted(renewed) == sorted(f"n{i}" for i in range(0, 1000, 100))
+
+
+def test_a_class_that_says_the_same_again_costs_nothing() -> None:
+    """A watch that begins anew tells everything once more."""
+    index = large_index(3)
+    before = view(index)
+    index.change_priority_class(None, PriorityClass(Metadata(CLASS), value=USUAL_PRIORITY))
+    assert view(index).loads is before.loads
 
 
 def test_node_update_replaces_the_node() -> None:
