@@ -73,10 +73,10 @@ def waiting_crowds(
     shares: dict[str, float] = defaultdict(float)
     least: dict[str, int] = {}
     crowds: list[tuple[str, Crowd]] = []
-    for pods in _alike(pod for pod in unplaced if pod.uid in released or _waits(pod, rules)):
+    for how, pods in _alike(pod for pod in unplaced if pod.uid in released or _waits(pod, rules)):
         first, owner = pods[0], _owner_of(pods[0])
-        if first.scheduling is not None and may_use(first, rules):
-            crowd = Crowd(first.scheduling, first.requests, len(pods) * _share(first, largest))
+        if may_use(first, rules):
+            crowd = Crowd(how, first.requests, len(pods) * _share(how, first.requests, largest))
             shares[owner] += crowd.nodes
             least[owner] = min(first.priority, least.get(owner, first.priority))
             crowds.append((owner, crowd))
@@ -86,13 +86,13 @@ def waiting_crowds(
 
 def seekers(unplaced: Iterable[Pod], rules: JoinRules) -> list[Pod]:
     """Waiting pods that may use the throttle's nodes and that nothing of ours holds back: an autoscaler sees them."""
-    free = (pod for pod in unplaced if _waits(pod, rules) and not (pod.scheduling and pod.scheduling.is_gated))
-    return [pod for pods in _alike(free) if may_use(pods[0], rules) for pod in pods]
+    waiting = _alike(pod for pod in unplaced if _waits(pod, rules))
+    return [pod for how, pods in waiting if not how.is_gated and may_use(pods[0], rules) for pod in pods]
 
 
 def nodes_of(pods: Iterable[Pod], largest: Resources) -> int:
     """How many nodes these pods need; every pod one while no size is known."""
-    return _whole(sum(len(alike) * _share(alike[0], largest) for alike in _alike(pods)))
+    return _whole(sum(len(alike) * _share(how, alike[0].requests, largest) for how, alike in _alike(pods)))
 
 
 def is_loose(pod: Pod, rules: JoinRules) -> bool:
@@ -102,14 +102,14 @@ def is_loose(pod: Pod, rules: JoinRules) -> bool:
     return pod.kind is PodKind.WORK and is_open and may_use(pod, rules)
 
 
-def _alike(pods: Iterable[Pod]) -> Iterable[list[Pod]]:
+def _alike(pods: Iterable[Pod]) -> Iterable[tuple[Scheduling, list[Pod]]]:
     """Pods of one owner and one kind together; caches share the parts that equal pods have, so identity tells."""
-    alike: dict[tuple[object, ...], list[Pod]] = {}
+    alike: dict[tuple[object, ...], tuple[Scheduling, list[Pod]]] = {}
     for pod in pods:
         how = pod.scheduling
         if how is not None:
             kind = _owner_of(pod), pod.priority, id(pod.requests), id(how.node_selector), id(how.node_terms)
-            alike.setdefault((*kind, id(how.tolerations), how.is_one_per_node, how.is_gated), []).append(pod)
+            alike.setdefault((*kind, id(how.tolerations), how.is_one_per_node, how.is_gated), (how, []))[1].append(pod)
     return alike.values()
 
 
@@ -137,11 +137,10 @@ def _waits(pod: Pod, rules: JoinRules) -> bool:
     return how.is_tried and not how.nominated_node
 
 
-def _share(pod: Pod, largest: Resources) -> float:
+def _share(how: Scheduling, requests: Resources, largest: Resources) -> float:
     """The part of a node that the pod takes: all of it when two do not fit, or when not even one does."""
-    is_alone = pod.scheduling is not None and pod.scheduling.is_one_per_node
-    alike = min((largest.get(name, 0) // milli for name, milli in pod.requests.items() if milli > 0), default=1)
-    return 1.0 if is_alone else 1.0 / max(1, alike)
+    alike = min((largest.get(name, 0) // milli for name, milli in requests.items() if milli > 0), default=1)
+    return 1.0 if how.is_one_per_node else 1.0 / max(1, alike)
 
 
 def _whole(nodes: float) -> int:

@@ -70,7 +70,7 @@ def stage_of(node: Node, world: JoinWorld, rules: JoinRules, wanted: ExpectedDae
 
 
 def _is_held(node: Node, rules: JoinRules) -> bool:
-    if rules.taint_key and any(taint.key == rules.taint_key for taint in node.taints):
+    if any(taint.key == rules.taint_key for taint in node.taints):
         return True
     # Another value is its owner's decision, which the lever never changes: such a node would be held for ever.
     return rules.label is not None and rules.label.key not in node.labels

@@ -32,10 +32,7 @@ class QuantityError(ValueError):
 @lru_cache(maxsize=65_536)
 def parse_quantity(text: str) -> int:
     """Milli-units of `text`, rounded up as the scheduler does; raises QuantityError."""
-    match = _GRAMMAR.fullmatch(text) if len(text) <= _LONGEST else None
-    if match is None:
-        raise QuantityError(f"{text[:_LONGEST]!r} is not a quantity; {_ACCEPTED}")
-    milli = _rounded_up(*match.groups())
+    milli = _rounded_up(*_number_and_suffix(text))
     if abs(milli) > MAX_MILLI:
         raise QuantityError(f"{text!r} is out of range; {_ACCEPTED}, up to 2^63 - 1")
     return milli
@@ -43,11 +40,15 @@ def parse_quantity(text: str) -> int:
 
 def exact_value(text: str) -> float:
     """The number that `text` stands for, not rounded to milli-units: thresholds may be 100u; raises QuantityError."""
+    number, suffix = _number_and_suffix(text)
+    return float(Fraction(number) * _BINARY.get(suffix, 1) * Fraction(10) ** _exponent(suffix))
+
+
+def _number_and_suffix(text: str) -> tuple[str, str]:
     match = _GRAMMAR.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
         raise QuantityError(f"{text[:_LONGEST]!r} is not a quantity; {_ACCEPTED}")
-    number, suffix = match.groups()
-    return float(Fraction(number) * _BINARY.get(suffix, 1) * Fraction(10) ** _exponent(suffix))
+    return match[1], match[2]
 
 
 def _rounded_up(number: str, suffix: str) -> int:

@@ -376,8 +376,7 @@ def window_at(load: Load, share: float, swings: float = 0.0) -> float | None:
     So many standard deviations of the idle level stay free.
     """
     per_join = load.per_join
-    free = share - load.idle_mean - swings * load.idle_swing
-    return max(0.0, free) / per_join if per_join else None
+    return _free(load, share, swings) / per_join if per_join else None
 
 
 def committed_at(load: Load, share: float, swings: float, joining: int) -> float | None:
@@ -386,7 +385,11 @@ def committed_at(load: Load, share: float, swings: float, joining: int) -> float
     What others do swings slowly: `joining` joins may have been seen while it was a standard deviation lower, and then
     one of them takes more than it seems.
     """
-    window = window_at(load, share, swings)
-    if window is None or not joining or not load.per_join:
-        return window
-    return window * load.per_join / (load.per_join + load.idle_swing / joining)
+    per_join = load.per_join
+    if not per_join:
+        return None
+    return _free(load, share, swings) / (per_join + (load.idle_swing / joining if joining else 0.0))
+
+
+def _free(load: Load, share: float, swings: float) -> float:
+    return max(0.0, share - load.idle_mean - swings * load.idle_swing)

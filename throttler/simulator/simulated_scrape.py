@@ -107,8 +107,7 @@ class Observer:
             return window
         from_s = now_s - window.span_s
         ours, others = (
-            float(self._draws.poisson(mean)) if mean else 0.0
-            for mean in foreign_errors(self._scenario, index, from_s, now_s)
+            float(self._draws.poisson(mean)) for mean in foreign_errors(self._scenario, index, from_s, now_s)
         )
         latency_s = window.latency_s
         return replace(
