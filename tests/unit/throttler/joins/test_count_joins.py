@@ -307,6 +307,15 @@ def test_small_pods_share_nodes_and_gated_ones_count_where_the_gate_is_ours() ->
     assert (alone.waiting, alone.booting, alone.released) == (1, 3, 3)
 
 
+def test_the_first_node_tells_at_once_how_many_pods_share_one() -> None:
+    story = Story()
+    pods = tuple(pending(f"p{i}", cpu="2") for i in range(9))
+    assert story.after(0, a_world(unplaced=pods)).waiting == 9, "every pod a node while no size is known"
+    first = usable("a")
+    story.after(5, a_world(*first["nodes"], pods=first["pods"], unplaced=pods))
+    assert story.after(5, a_world(*first["nodes"], pods=first["pods"], unplaced=pods)).waiting == 3
+
+
 def test_pods_for_other_nodes_or_about_to_be_placed_want_no_node() -> None:
     pods = (
         pending("elsewhere", node_selector={"pool": "b"}),

@@ -67,6 +67,10 @@ def test_pods_of_several_owners_share_no_fraction_but_their_sum_is_whole() -> No
     assert count_demand(thirds, RULES, SIZE).nodes == 1
 
 
+def test_of_what_a_pod_asks_none_of_any_node_has_enough() -> None:
+    assert nodes_of([pending(f"p{number}", cpu="0") for number in range(3)], SIZE) == 1
+
+
 def looked(
     search: Search, pods: str, unserved: int, room: int | None, seconds: float, *, orders: bool = False
 ) -> Search:

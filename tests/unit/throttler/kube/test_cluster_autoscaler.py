@@ -40,6 +40,9 @@ def test_no_number_in_a_config_map_fills_the_memory() -> None:
     found = read_status(RECORDED.read_text().replace("cloudProviderTarget: 5", "cloudProviderTarget: 999999999"))
     assert found is not None
     assert found.booting == MOST_MACHINES
+    found = read_status(RECORDED.read_text().replace("cloudProviderTarget: 5", "cloudProviderTarget: 9999999999"))
+    assert found is not None
+    assert found.booting == 0, "no count at all"
 
 
 @pytest.mark.parametrize(

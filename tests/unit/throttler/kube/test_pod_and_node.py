@@ -365,3 +365,18 @@ def test_nodes_of_one_kind_share_their_parts() -> None:
 def test_a_node_whose_allocatable_cannot_be_read_is_refused(allocatable: object) -> None:
     with pytest.raises((QuantityError, msgspec.ValidationError)):
         node(status={"allocatable": allocatable})
+
+
+def test_what_objects_share_is_forgotten_before_it_fills_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("throttler.kube.node.MOST_SHARED", 3)
+
+    def shown(host: int) -> tuple[object, ...]:
+        name = (f"host-{host}",)
+        return shared.one(name), shared.labels({"host": f"host-{host}"})["host"], shared.mapping({"host": name[0]})
+
+    shared = Shared()
+    first = shown(1)
+    assert all(again is before for again, before in zip(shown(1), first, strict=True))
+    for host in range(2, 9):
+        shown(host)
+    assert all(again is not before for again, before in zip(shown(1), first, strict=True))

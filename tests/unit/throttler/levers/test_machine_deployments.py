@@ -92,6 +92,9 @@ def test_the_size_is_what_is_asked_for_and_the_allowance() -> None:
     story = Story(body(replicas=4))
     story.look(room(allowance=3))
     assert story.size() == "7"
+    empty = Story(body(replicas=0))
+    empty.look(room(allowance=1))
+    assert empty.size() == "1"
 
 
 def test_what_was_ordered_after_the_autoscaler_counted_is_taken_off_the_allowance() -> None:
@@ -162,6 +165,7 @@ def test_a_lower_size_of_the_users_is_left_alone() -> None:
     story = Story(body(size="5", replicas=4))
     decision = story.look(room(allowance=9))["a"]
     assert (story.size(), story.writes, decision.because.code) == ("5", (), "UserLimitIsLower")
+    assert decision.because.detail["limit"] == "5"
 
 
 def test_never_below_the_smallest_size_which_would_break_the_autoscaler() -> None:

@@ -560,6 +560,12 @@ def test_a_doubtful_pool_gets_what_the_others_leave(doubt: str) -> None:
     assert shares == [{"a": 0, "b": 1}, {"a": 0, "b": 3}, {"a": 2, "b": 3}, {"a": 3, "b": 3}]
 
 
+@pytest.mark.parametrize("doubt", ["is_late", "is_dry"])
+def test_all_room_stands_open_in_a_doubtful_pool_where_there_is_no_other(doubt: str) -> None:
+    alone = [Candidate(name="a", serves=frozenset({0}), coming=0, **{doubt: True})]  # type: ignore[arg-type]
+    assert pool_rooms(9, alone, needs_of([Crowd(Scheduling(), {}, 3)], alone), 0.0)["a"].share == 9
+
+
 def test_a_full_pool_gets_nothing_and_an_idle_one_a_place() -> None:
     candidates = [
         Candidate(name="full", serves=frozenset({0}), coming=0, is_full=True),

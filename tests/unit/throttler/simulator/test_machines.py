@@ -72,6 +72,16 @@ def test_what_nears_its_kill_timer_goes_first() -> None:
     assert made.next_s == 350.0
 
 
+def test_machines_that_were_held_for_more_than_ten_minutes_are_counted() -> None:
+    made = machines(2, boot_s=100.0)
+    made.ask(2, 0.0)
+    made.advance(100.0)
+    made.admit(1, 700.0)
+    assert made.held_long == 0
+    made.admit(1, 700.1)
+    assert made.held_long == 1
+
+
 def test_no_more_is_asked_for_than_is_wanted_nor_let_in_than_is_held() -> None:
     made = machines(3)
     made.ask(100, 0.0)
