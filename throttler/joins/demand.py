@@ -72,16 +72,16 @@ def waiting_crowds(
     """The throttle's waiting pods, those together that are alike; a crowd is as urgent as its owner's whole demand."""
     shares: dict[str, float] = defaultdict(float)
     least: dict[str, int] = {}
-    crowds: list[tuple[str, Crowd]] = []
+    crowds: list[tuple[str, Scheduling, Resources, float]] = []
     for how, pods in _alike(pod for pod in unplaced if pod.uid in released or _waits(pod, rules)):
         first, owner = pods[0], _owner_of(pods[0])
         if may_use(first, rules):
-            crowd = Crowd(how, first.requests, len(pods) * _share(how, first.requests, largest))
-            shares[owner] += crowd.nodes
+            nodes = len(pods) * _share(how, first.requests, largest)
+            shares[owner] += nodes
             least[owner] = min(first.priority, least.get(owner, first.priority))
-            crowds.append((owner, crowd))
+            crowds.append((owner, how, first.requests, nodes))
     urgent = {owner for owner, share in shares.items() if _is_urgent(share, least[owner], rules)}
-    return tuple(replace(crowd, is_urgent=owner in urgent, owner=owner) for owner, crowd in crowds)
+    return tuple(Crowd(how, requests, nodes, owner in urgent, owner) for owner, how, requests, nodes in crowds)
 
 
 def seekers(unplaced: Iterable[Pod], rules: JoinRules) -> list[Pod]:

@@ -41,8 +41,9 @@ def matches(selector: LabelSelector, labels: Labels) -> bool:
 
 def can_match(selector: LabelSelector, fixed: Labels) -> bool:
     """Whether nodes can match that carry the labels `fixed`, and others that are not known."""
-    if any(fixed.get(key, value) != value for key, value in selector.match_labels.items()):
-        return False
+    for key, value in selector.match_labels.items():
+        if fixed.get(key, value) != value:
+            return False
     return all(meets(part, fixed) for part in selector.match_expressions if part.key in fixed)
 
 

@@ -162,13 +162,13 @@ def waiting_work(context: LeverContext) -> WaitingWork:
 
 def _regardless_of_owner(crowds: Iterable[Crowd]) -> Iterable[Crowd]:
     """Pods that ask the same, together: thousands of Jobs are a handful of crowds to Karpenter."""
-    merged: dict[tuple[object, ...], Crowd] = {}
+    merged: dict[tuple[object, ...], list[Crowd]] = {}
     for crowd in crowds:
         how = crowd.how
         kind = id(how.tolerations), id(how.node_selector), id(how.node_terms), id(crowd.requests)
-        key = (*kind, how.is_gated, crowd.is_urgent)
-        merged[key] = replace(crowd, nodes=crowd.nodes + merged[key].nodes) if key in merged else crowd
-    return merged.values()
+        merged.setdefault((*kind, how.is_gated, crowd.is_urgent), []).append(crowd)
+    for alike in merged.values():
+        yield replace(alike[-1], nodes=sum(crowd.nodes for crowd in alike)) if len(alike) > 1 else alike[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

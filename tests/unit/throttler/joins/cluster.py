@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from throttler.kube.karpenter import NodeClaim
 from throttler.kube.metadata import ObjectKey, OwnerReference
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import Pod, PodKind, Scheduling
-from throttler.kube.quantities_and_durations import parse_resources
+from throttler.kube.quantities_and_durations import Resources, parse_resources
 from throttler.kube.selectors import LabelSelector
 from throttler.kube.taints import UNREGISTERED_TAINT, Taint
 
@@ -57,16 +58,25 @@ def a_claim(name: str, *, age_s: float = 0.0, is_registered: bool = False, **lab
     return msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, creation_timestamp=made))
 
 
+@cache
+def _asked(cpu: str) -> Resources:
+    return parse_resources({"cpu": cpu, "pods": "1"})
+
+
+_HOW = Scheduling(is_tried=True)
+
+
 def pending(name: str, *, cpu: str = "6", owner: str = "batch", priority: int = 0, **how: Any) -> Pod:
+    """Of equal pods the parts are the same, as in the caches: those of one owner are one crowd."""
     return Pod(
         ObjectKey("jobs", name),
         f"uid-{name}",
         "1",
         "",
         priority,
-        parse_resources({"cpu": cpu, "pods": "1"}),
+        _asked(cpu),
         owner=OwnerReference("ReplicaSet", owner, f"uid-{owner}", controller=True),
-        scheduling=Scheduling(**{"is_tried": True, **how}),
+        scheduling=msgspec.structs.replace(_HOW, **how),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cache
 
 import msgspec
 import pytest
@@ -13,6 +14,7 @@ from tests.unit.throttler.service.throttle_scene import WALL_S as EPOCH_S
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
 from throttler.joins.demand import SEARCH_S
 from throttler.kube.karpenter import NodeClaim
+from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
 from throttler.law.verdict import Phase
 from throttler.levers.ceiling import QUIET_S, STEPS, STUCK_S
@@ -25,9 +27,11 @@ HOPELESS = pending("lost", owner="lost")
 THROTTLE = a_throttle(nodes={"matchLabels": {"pool": "a"}}, levers={"nodePoolLimits": {"names": ["default"]}})
 
 
-def work_on(node: str) -> Pod:
-    """The pod that the machine was ordered for."""
-    return msgspec.structs.replace(pending(f"on-{node}"), node=node, kind=PodKind.WORK)
+@cache
+def machine(name: str) -> tuple[Node, tuple[Pod, ...]]:
+    """A node, and with its DaemonSets' pods the one that it was ordered for."""
+    work = msgspec.structs.replace(pending(f"on-{name}"), node=name, kind=PodKind.WORK)
+    return a_node(name, age_s=9999), (*daemons_on(name, CNI, LOGS), work)
 
 
 class Plant:
@@ -46,8 +50,8 @@ class Plant:
     def look(self) -> Turn:
         self.now_s += LOOK_S
         world = a_world(
-            *(a_node(name, age_s=9999) for name in self.nodes),
-            pods=[pod for name in self.nodes for pod in (*daemons_on(name, CNI, LOGS), work_on(name))],
+            *(machine(name)[0] for name in self.nodes),
+            pods=[pod for name in self.nodes for pod in machine(name)[1]],
             claims=self.claims,
             unplaced=self.unplaced,
         )
@@ -216,8 +220,8 @@ class GatedPlant:
             new = (name for name, is_free in self.waiting.items() if is_free and name != "lost")
             self.ordered = {**dict.fromkeys(new, self.now_s), **self.ordered}
         world = a_world(
-            *(a_node(name, age_s=9999) for name in self.nodes),
-            pods=[pod for name in self.nodes for pod in (*daemons_on(name, CNI, LOGS), work_on(name))],
+            *(machine(name)[0] for name in self.nodes),
+            pods=[pod for name in self.nodes for pod in machine(name)[1]],
             claims=tuple(a_claim(f"c-{name}") for name in self.ordered),
             unplaced=tuple(
                 pending(
