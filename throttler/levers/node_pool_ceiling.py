@@ -38,8 +38,11 @@ CPU_LABEL = "/instance-cpu"
 
 def readable(texts: Mapping[str, Any]) -> dict[str, int]:
     """The amounts of LIMITED resources; what cannot be read is left out, so that one bad object spoils nothing."""
-    amounts = {name: _amount(value) for name, value in texts.items() if name in LIMITED}
-    return {name: milli for name, milli in amounts.items() if milli}
+    amounts = {}
+    for name, value in texts.items():
+        if name in LIMITED and (milli := _amount(value)):
+            amounts[name] = milli
+    return amounts
 
 
 def _amount(value: Any) -> int:
@@ -51,17 +54,18 @@ def _amount(value: Any) -> int:
 
 def size_of(claim: NodeClaim) -> Resources:
     """The size of a launched machine. Its capacity may be an estimate; the label says how many cores it really has."""
-    labels = claim.metadata.labels.items()
-    cores = max((_amount(value) for name, value in labels if name.endswith(CPU_LABEL)), default=0)
-    return larger(readable(claim.status.capacity), {CPU: cores} if cores else {})
+    size = readable(claim.status.capacity)
+    for name, value in claim.metadata.labels.items():
+        if name.endswith(CPU_LABEL) and (cores := _amount(value)):
+            size[CPU] = max(cores, size.get(CPU, 0))
+    return size
 
 
 def sizes_seen(pool: NodePool, claims: Iterable[NodeClaim]) -> tuple[Resources, ...]:
     """The sizes of the pool's machines, once each; empty while it has had none."""
-    sizes = [size_of(claim) for claim in claims if claim.is_launched]
-    return tuple(
-        dict(pairs) for pairs in sorted({tuple(sorted(size.items())) for size in [*sizes, _mean(pool)] if size})
-    )
+    sizes = [*(size_of(claim) for claim in claims if claim.is_launched), _mean(pool)]
+    distinct = {frozenset(size.items()) for size in sizes if size}
+    return tuple(dict(pairs) for pairs in sorted(sorted(pairs) for pairs in distinct))
 
 
 def _mean(pool: NodePool) -> Resources:
