@@ -15,9 +15,9 @@ for before anything is proven.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist, fmean
+from statistics import NormalDist
 
 from throttler.joins.joins import Joins
 from throttler.law import window_steps
@@ -324,9 +324,9 @@ def _left(age_s: float, parts: Iterable[float]) -> tuple[float, ...]:
     return tuple(part - age_s for part in parts if part > age_s) or (0.0,)
 
 
-def _joining(arrive: Iterable[float], later_s: float, join_s: float) -> float:
+def _joining(arrive: Sequence[float], later_s: float, join_s: float) -> float:
     """Share of machines with these arrivals that is joining `later_s` from now."""
-    return fmean(_share(later_s - at_s, join_s) if at_s <= later_s else 0.0 for at_s in arrive)
+    return math.fsum(_share(later_s - at_s, join_s) for at_s in arrive if at_s <= later_s) / len(arrive)
 
 
 def _lasts(age_s: float, later_s: float, join_s: float) -> float:
