@@ -122,6 +122,8 @@ class _Run:
         scenario = world.scenario
         streams = Streams.of(world.seed)
         self._world, self._policy, self._scenario = world, policy, scenario
+        self._nodes = scenario.nodes
+        self._most_lost = MOST_LOST * self._nodes + FEWEST_LOST
         self._now_s = -scenario.lead_s
         self._step_s = world.step_s
         self._is_unpaced, self._stretch = isinstance(policy, AtOnce), 1.0
@@ -143,15 +145,15 @@ class _Run:
 
     def run(self) -> Flow:
         scenario = self._scenario
-        while self._joining.ended < scenario.nodes and self._now_s < scenario.limit_s:
+        while self._joining.ended < self._nodes and self._now_s < scenario.limit_s:
             if self._is_stuck or self._is_hopeless():
                 break
             self._step()
         self._film(None, is_launch_bound=False)
         server, joining = self._server, self._joining
         return Flow(
-            nodes=scenario.nodes,
-            done_s=joining.usable[-1][0] if joining.ended >= scenario.nodes and joining.usable else None,
+            nodes=self._nodes,
+            done_s=joining.usable[-1][0] if joining.ended >= self._nodes and joining.usable else None,
             usable_s=tuple(joining.usable),
             is_stuck=self._is_stuck,
             lost=self._machines.lost,
@@ -164,7 +166,7 @@ class _Run:
     @property
     def _is_stuck(self) -> bool:
         """Machines are ordered anew as often as they are destroyed: without an end it would go on until the limit."""
-        is_churn = self._machines.lost > MOST_LOST * self._scenario.nodes + FEWEST_LOST
+        is_churn = self._machines.lost > self._most_lost
         return is_churn or self._now_s > self._joined_s + self._patience_s
 
     def _is_hopeless(self) -> bool:
@@ -173,7 +175,7 @@ class _Run:
         if self._is_unpaced or self._now_s < self._begun_s + len(spells) * HOPELESS_S:
             return False
         spells.append(self._joining.ended)
-        left_s = at_least_s(spells, self._scenario.nodes)
+        left_s = at_least_s(spells, self._nodes)
         return left_s is not None and self._now_s + left_s > HOPELESS * self._scenario.limit_s
 
     def _step(self) -> None:
