@@ -58,6 +58,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable(report: Any) -> Generator[None, Any, Any]:
+    """Let a worker leave out the keywords of what passed: they are most of its report, and nobody reads them."""
+    data = yield
+    if data is not None and report.passed:
+        data["keywords"] = {}
+    return data
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
     """Let Python's garbage collector pass over what is there for the whole run: modules and thousands of tests.
 

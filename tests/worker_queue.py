@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path, PurePosixPath
+from typing import SupportsIndex
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
@@ -90,11 +91,38 @@ def _short(name: str) -> str:
     return "::".join([PurePosixPath(file).name, *test])
 
 
+class Numbered(list[str]):
+    """Tests in the order in which a worker collected them. The place of each is known, and not looked for."""
+
+    def __init__(self, tests: Iterable[str]) -> None:
+        super().__init__(tests)
+        self._places = {test: place for place, test in enumerate(self)}
+
+    def index(self, test: str, *_: SupportsIndex) -> int:
+        return self._places[test]
+
+
 class LongestFirst(LoadScopeScheduling):
-    """xdist's scheduling by scope, with units for scopes, each dealt by `next_unit`."""
+    """xdist's scheduling by scope, with units for scopes, each dealt by `next_unit`.
+
+    What has ended is forgotten: xdist would count all of it again after each test.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         return unit(nodeid)
+
+    def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
+        """As xdist's."""
+        super().add_node_collection(node, collection)
+        if node in self.registered_collections:
+            self.registered_collections[node] = Numbered(self.registered_collections[node])
+
+    def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
+        """As xdist's."""
+        super().mark_test_complete(node, item_index, duration)
+        name, work = unit(self.registered_collections[node][item_index]), self.assigned_work[node]
+        if all(work[name].values()):
+            del work[name]
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         if not any(self.assigned_work.values()):

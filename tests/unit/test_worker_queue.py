@@ -1,11 +1,13 @@
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import worker_queue
-from tests.worker_queue import longest_first, next_unit, shares_plane, unit, write_seconds
+from tests.worker_queue import LongestFirst, longest_first, next_unit, shares_plane, unit, write_seconds
 
 HOLDS, HERD = "tests/lab/test_service_holds.py", "tests/lab/test_joiner_herd.py"
 NAMES = st.sampled_from(["tests/unit/a/test_a.py", "tests/unit/test_b.py", "tests/contract/test_c.py", HOLDS, HERD])
@@ -64,3 +66,40 @@ def test_what_was_slow_is_written_down_and_found_again(tmp_path: Path, monkeypat
         ("test_service_holds.py::test_a[x/y]", 31),
         ("test_b.py", 4),
     ]
+
+
+class Worker:
+    """Runs what it is sent, in that order."""
+
+    gateway = SimpleNamespace(id="gw")
+    shutting_down = False
+
+    def __init__(self) -> None:
+        self.sent: list[int] = []
+
+    def send_runtest_some(self, places: list[int]) -> None:
+        self.sent += places
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+def test_each_test_is_sent_to_one_worker_and_what_has_ended_is_forgotten() -> None:
+    option = SimpleNamespace(loadscopereorder=False)
+    config: Any = SimpleNamespace(getvalue=lambda _: ["2*popen"], option=option)
+    tests = [f"tests/unit/test_{file}.py::test_{number}" for file in "abcdef" for number in range(4)]
+    queue, workers = LongestFirst(config, None), [Worker(), Worker()]
+    for worker in workers:
+        queue.add_node(worker)  # type: ignore[arg-type]
+        queue.add_node_collection(worker, tests)  # type: ignore[arg-type]
+    queue.schedule()
+    ended: list[int] = []
+    while any(worker.sent for worker in workers):
+        for worker in workers:
+            if worker.sent:
+                ended.append(worker.sent.pop(0))
+                queue.mark_test_complete(worker, ended[-1])  # type: ignore[arg-type]
+        assert sum(map(len, queue.assigned_work.values())) <= 4
+    assert sorted(ended) == list(range(len(tests)))
+    assert (queue.has_pending, queue.tests_finished) == (False, True)
+    assert all(worker.shutting_down for worker in workers)
