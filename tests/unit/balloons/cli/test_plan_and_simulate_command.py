@@ -11,6 +11,7 @@ import pytest
 
 from balloons.cli.main import balloons as commands
 from tests.commands import balloons
+from tests.published_schema import problems
 
 MODULES_AFTER = """
 import sys
@@ -137,8 +138,6 @@ def test_pipe_that_nobody_writes_to_is_empty(tmp_path: Path) -> None:
 
 @pytest.mark.whole
 def test_simulates_policies_side_by_side_over_a_sweep(tmp_path: Path) -> None:
-    import jsonschema  # a second, and only here
-
     figures = tmp_path / "figures.yaml"
     figures.write_text("boot: 30s\njoin: 20\nservers: 3\nserver-cores: 32\n")
     arguments = ("--policy", "none", "--policy", "window=5", "--sweep", "daemonsets=1,60", "-o", "json")
@@ -146,7 +145,7 @@ def test_simulates_policies_side_by_side_over_a_sweep(tmp_path: Path) -> None:
     assert answer.returncode == 0, answer.stderr
     body = json.loads(answer.stdout)
     schema = json.loads((Path(__file__).parents[4] / "docs/schemas/plan-simulation.json").read_text())
-    jsonschema.Draft202012Validator(schema).validate(body)
+    assert problems(body, schema) == []
     runs = body["runs"]
     assert [(run["policy"], run["value"]) for run in runs] == [
         ("none", 1.0),
