@@ -11,7 +11,6 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from syrupy.assertion import SnapshotAssertion
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
 from balloons.cli.documents import ThrottleAndPoolStatusDocument, printed
@@ -73,22 +72,19 @@ def pool() -> BalloonPool:
 
 
 BOTH = Listing([throttle()], [pool()])
+TABLES = Path(__file__).with_name("status_tables")
 
 
 def shown(seen: Listing = BOTH, look: Look | None = None) -> str:
     return "\n".join(tables(seen, None, look or Look(), NOW))
 
 
-def test_both_tables(snapshot: SnapshotAssertion) -> None:
-    assert shown() == snapshot
-
-
-def test_wide_tables(snapshot: SnapshotAssertion) -> None:
-    assert shown(look=Look("wide")) == snapshot
-
-
-def test_terminal_of_80_columns(snapshot: SnapshotAssertion) -> None:
-    assert shown(look=Look(width=80)) == snapshot
+@pytest.mark.parametrize(
+    ("file", "look"),
+    [("plain.txt", Look()), ("wide.txt", Look("wide")), ("terminal.txt", Look(width=80))],
+)
+def test_both_tables(file: str, look: Look) -> None:
+    assert shown(look=look) + "\n" == (TABLES / file).read_text()
 
 
 def test_without_headers_there_is_one_row_per_object_and_nothing_else() -> None:
