@@ -71,7 +71,7 @@ def test_spread_that_the_runs_were_drawn_from_is_found_and_holds_nine_in_ten() -
         Deviation(said_s=SAID_S, off_s=chance.gauss(0.0, hypot(1.0, 0.1 * SAID_S)), drawn_s=1.0) for _ in range(400)
     ]
     assert fitted(runs) == pytest.approx(0.1, abs=0.01)
-    assert held_left_out(runs) / 400 == pytest.approx(0.9, abs=0.03)
+    assert held_left_out(runs[:150]) / 150 == pytest.approx(0.9, abs=0.03)
 
 
 def test_worlds_that_explain_everything_leave_nothing() -> None:

@@ -9,6 +9,7 @@ import sys
 import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -87,21 +88,25 @@ def test_the_option_counts_before_the_environment(choice: str, environment: dict
     assert colour_asked(choice, environment) is asked
 
 
+PLAN = ["plan", "--add", "1", "--offline"]
+STATUS = ["status", "-A", "--from", str(Path(__file__).parents[4] / "docs/example/cluster.tar.gz")]
+
+
 @pytest.mark.parametrize(
-    ("arguments", "environment", "is_coloured"),
+    ("command", "environment", "is_coloured"),
     [
-        ([], {}, False),
-        (["--color", "always"], {"NO_COLOR": "1"}, True),
-        ([], {"BALLOONS_COLOR": "always"}, True),
-        ([], {"FORCE_COLOR": "1"}, True),
-        (["--color", "never"], {"FORCE_COLOR": "1"}, False),
+        (STATUS, {}, False),
+        ([*STATUS, "--color", "always"], {"NO_COLOR": "1"}, True),
+        (STATUS, {"BALLOONS_COLOR": "always"}, True),
+        (PLAN, {"FORCE_COLOR": "1"}, True),
+        ([*STATUS, "--color", "never"], {"FORCE_COLOR": "1"}, False),
     ],
 )
 def test_a_pipe_gets_colours_when_they_are_asked_for(
-    arguments: list[str], environment: dict[str, str], is_coloured: bool
+    command: list[str], environment: dict[str, str], is_coloured: bool
 ) -> None:
     unset = {"NO_COLOR": None, "FORCE_COLOR": None, "BALLOONS_COLOR": None}
-    found = CliRunner().invoke(balloons, ["plan", "--add", "1", "--offline", *arguments], env={**unset, **environment})
+    found = CliRunner().invoke(balloons, command, env={**unset, **environment})
     assert found.exit_code == 0
     assert ("\x1b[" in found.output) is is_coloured
 

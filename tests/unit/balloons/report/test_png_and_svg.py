@@ -10,6 +10,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -34,6 +35,12 @@ for each in (png(plan), svg(plan), page(plan, "0.1.0").encode()):
 """
 
 
+@cache
+def drawn(chart: Chart = Chart.STAGES) -> str:
+    """The usual plan."""
+    return svg(document(), chart).decode()
+
+
 def drawn_elsewhere(folder: Path, seed: str) -> list[str]:
     import json
 
@@ -56,7 +63,7 @@ def test_equal_plans_give_equal_bytes_whatever_the_process_and_the_users_setting
 
 
 def test_svg_holds_no_time_and_is_small() -> None:
-    text = svg(document()).decode()
+    text = drawn()
     assert "<dc:date>" not in text
     assert len(text) < 100_000
     assert png(document()).startswith(b"\x89PNG")
@@ -87,10 +94,8 @@ def test_page_colours_follow_its_variables() -> None:
 
 
 def test_narrow_drawing_is_narrow() -> None:
-    assert "viewBox" in inline_svg(document(), NARROW)
-    width, height = (
-        float(each) for each in inline_svg(document(), NARROW).partition('viewBox="0 0 ')[2].split('"')[0].split()
-    )
+    text = inline_svg(document(), NARROW)
+    width, height = (float(each) for each in text.partition('viewBox="0 0 ')[2].split('"')[0].split())
     assert width < height
 
 
@@ -110,7 +115,8 @@ def test_odd_plans_can_be_drawn(changes: dict[str, object]) -> None:
 
 def test_plan_without_course_is_a_page_and_a_picture_of_words() -> None:
     nothing = document(timeline=[], eta=None, firstNode=None, limit=None, waves=[], nodesComing=0)
-    assert "cannot come" in svg(nothing).decode() or "100 nodes more" in svg(nothing).decode()
+    text = svg(nothing).decode()
+    assert "cannot come" in text or "100 nodes more" in text
     with pytest.raises(NothingToDrawError):
         inline_svg(nothing, WIDE)
     assert "there is no chart to draw" in page(nothing, "0.1.0")
@@ -132,11 +138,11 @@ def test_both_courses_begin_with_the_demand_and_end_with_all_nodes() -> None:
 
 
 def test_the_picture_names_both_and_says_the_answer() -> None:
-    text = svg(document(), Chart.COMPARED).decode()
+    text = drawn(Chart.COMPARED)
     for words in ("paced: ", "not paced, as now: ", "API load", "others wait", "nodes ready", "Yes"):
         assert words in text
     assert png(document(), Chart.COMPARED)[:4] == b"\x89PNG"
-    assert svg(document(), Chart.COMPARED) == svg(document(), Chart.COMPARED)
+    assert svg(document(), Chart.COMPARED).decode() == text
 
 
 @pytest.mark.parametrize("chart", list(Chart))
@@ -144,7 +150,7 @@ def test_every_picture_says_no_where_the_plan_does(chart: Chart) -> None:
     """Of a plan of which a part cannot come the stages alone are all green at the end."""
     text = svg(document(broken=["28 nodes cannot come"]), chart).decode()
     assert "No: 28 nodes cannot come." in text
-    assert (light(text), light(svg(document(), chart).decode())) == (LEVELS["no"], LEVELS["yes"])
+    assert (light(text), light(drawn(chart))) == (LEVELS["no"], LEVELS["yes"])
 
 
 def light(text: str) -> str:
@@ -157,7 +163,7 @@ def test_an_end_that_is_a_lower_bound_is_drawn_as_one() -> None:
     refusing = [side("none") | {"refusedShare": 0.04}, side("throttle")]
     plan = document(pacing={"policy": "none", "sides": refusing})
     assert "&gt; 4m (90 %: 3m50s to 4m20s)" in svg(plan).decode()
-    assert "&gt; 4m (90 %" not in svg(document()).decode()
+    assert "&gt; 4m (90 %" not in drawn()
 
 
 def test_a_wave_without_room_for_its_limit_is_told_below() -> None:
@@ -219,7 +225,7 @@ def test_a_course_out_of_order_is_refused() -> None:
 
 
 def test_a_picture_follows_the_readers_setting() -> None:
-    text = svg(document(), Chart.COMPARED).decode()
+    text = drawn(Chart.COMPARED)
     assert "@media(prefers-color-scheme:dark)" in text
     assert '[style*="fill: #ffffff"]{fill:#171c21!important}' in text
 
