@@ -267,12 +267,15 @@ def _metadata(pool: BalloonPool, shape: Shape) -> dict[str, Any]:
 def says(stored: Any, wanted: Any) -> bool:
     """Whether `stored` holds everything that `wanted` says; what the server or others added does not matter.
 
-    Mappings are compared key by key. Lists must have equal lengths and items that say the same, in order: the lists
-    we apply are all ours. Empty mappings and lists that the server drops count as said. Requests and limits are
-    compared as the amounts they stand for: the server stores 1000 as 1k. A user that is no longer named must go.
+    Both as JSON has them. Mappings are compared key by key. Lists must have equal lengths and items that say the same,
+    in order: the lists we apply are all ours. Empty mappings and lists that the server drops count as said. Requests
+    and limits are compared as the amounts they stand for: the server stores 1000 as 1k. A user that is no longer named
+    must go.
     """
-    if isinstance(wanted, Mapping):
-        return isinstance(stored, Mapping) and all(
+    if stored == wanted:
+        return True  # the usual case, and told without a look at each part
+    if isinstance(wanted, dict):
+        return isinstance(stored, dict) and all(
             _part_says(key, stored[key], value) if key in stored else _is_nothing(value)
             for key, value in wanted.items()
         )
@@ -282,13 +285,13 @@ def says(stored: Any, wanted: Any) -> bool:
             and len(stored) == len(wanted)
             and all(says(a, b) for a, b in zip(stored, wanted, strict=True))
         )
-    return bool(stored == wanted)
+    return False
 
 
 def _part_says(key: Any, stored: Any, wanted: Any) -> bool:
-    if key in AMOUNTS and isinstance(stored, Mapping) and isinstance(wanted, Mapping):
+    if key in AMOUNTS and isinstance(stored, dict) and isinstance(wanted, dict):
         return all(name in stored and _is_same_amount(stored[name], amount) for name, amount in wanted.items())
-    if key == "securityContext" and isinstance(stored, Mapping) and (NOBODY.keys() & stored) - wanted.keys():
+    if key == "securityContext" and isinstance(stored, dict) and (NOBODY.keys() & stored) - wanted.keys():
         return False
     return says(stored, wanted)
 
