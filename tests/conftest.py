@@ -91,16 +91,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Get the binaries before the first test: a build takes minutes, shows progress, breaks no timeout."""
-    wanted = [binary.name for mark, binaries in BINARIES.items() if _has(session, mark) for binary in binaries]
+    marks = {mark.name for item in session.items for mark in item.iter_markers()}
+    wanted = [binary.name for mark, binaries in BINARIES.items() if mark in marks for binary in binaries]
     if session.config.option.collectonly or not wanted:
         return
     capture = session.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         find_binaries(wanted)
-
-
-def _has(session: pytest.Session, mark: str) -> bool:
-    return any(item.get_closest_marker(mark) for item in session.items)
 
 
 @pytest.fixture(scope="session")
