@@ -179,7 +179,7 @@ def _ask(view: PoolView, aim: Target, before: AskedShape | None, now: Now, *, is
     `fallbackAfter`, until a node comes; what is wanted after that begins with the main one again. While the throttle
     lets nothing be ordered, that nothing comes says nothing of the shape.
     """
-    if not aim.wait or not view.shapes.by_name:
+    if not aim.wait:
         return None
     nodes, now_s = view.census.total, now.monotonic_s
     shut_s = now_s if is_shut else None
@@ -225,7 +225,7 @@ def _why(view: PoolView, aim: Target, holding: Holding, freed: Sequence[tuple[Po
         return because(Reason.BURST_RELEASE, released=len(freed), waiting=len({taker for _, taker in freed}))
     if aim.because is not None:
         return aim.because
-    if not view.census.total and not aim.wait:
+    if not view.census.total:
         return because(Reason.NO_NODES)
     if holding.victims or holding.surplus:
         return _why_fewer(view, holding)

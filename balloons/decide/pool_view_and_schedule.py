@@ -258,7 +258,7 @@ def _refusing(
     if alone:
         idle = census.by_state[NodeState.IDLE]
         census = census.corrected({node.name: NodeState.SICK for node in idle if node.name in alone})
-    if alone and _loses_held_nodes(pool, census, schedule, alone):
+    if _loses_held_nodes(pool, census, schedule, alone):
         judged = sought_by_karpenter(judged, snapshot.nodes, now.monotonic_s)
     sick = census.by_state[NodeState.SICK]
     return _Refusing(judged, frozenset(node.name for node in sick if node.name in alone), census)

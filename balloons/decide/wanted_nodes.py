@@ -158,7 +158,7 @@ def _balanced(nodes: Iterable[Node], wanted: int, counts: Counter[str]) -> list[
     heap = [(counts[zone], zone) for zone in zones]
     heapq.heapify(heap)
     chosen: list[Node] = []
-    while len(chosen) < wanted and heap:
+    while len(chosen) < wanted:
         count, zone = heapq.heappop(heap)
         chosen.append(zones[zone].pop())
         if zones[zone]:

@@ -359,7 +359,7 @@ def _is_full(stated: Any, used: Any) -> bool:
 
 def _milli(amount: Any) -> int | None:
     try:
-        return parse_quantity(str(amount)) if amount is not None else None
+        return parse_quantity(str(amount))
     except QuantityError:
         return None
 

@@ -348,9 +348,11 @@ def selectors_to_avoid(
         is_needed = other.key in claim.lost and (not stored or other.key in claim.strayed_to)
         if (is_said or is_needed) and not all(_rules_out(term, selector) for term in terms):
             avoided.append(selector)
-    if any(map(_is_refused_by_karpenter, avoided)) and is_bought_by_karpenter(pool, claim):
-        return tuple(selector for selector in avoided if not _is_refused_by_karpenter(selector))
-    return tuple(avoided)
+    return tuple(
+        selector
+        for selector in avoided
+        if not (_is_refused_by_karpenter(selector) and is_bought_by_karpenter(pool, claim))
+    )
 
 
 def _is_refused_by_karpenter(selector: LabelSelector) -> bool:
