@@ -148,9 +148,15 @@ def test_where_no_node_pool_can_serve_a_pod_each_says_why() -> None:
 
 
 def test_of_several_accelerators_those_are_missing_that_no_node_has() -> None:
-    both = pod(containers=[{"resources": {"requests": {"nvidia.com/gpu": "8", "habana.ai/gaudi": "1"}}}])
+    asked = {"nvidia.com/gpu": "8", "habana.ai/gaudi": "1", "amd.com/gpu": "0"}
+    both = pod(containers=[{"resources": {"requests": asked}}])
     told = explained(both, nodes=[node_of("gpu", **{"nvidia.com/gpu": "8"})], node_pools=[node_pool("gpu")])
     assert told == [("nodepool gpu cannot serve it", "its nodes have no habana.ai/gaudi")]
+
+
+def test_of_a_pod_whose_requests_nobody_understands_pools_are_told_that_are_full() -> None:
+    odd = pod(containers=[{"resources": {"requests": {"cpu": "many"}}}])
+    assert explained(odd, node_pools=[node_pool("gpu")]) == [("nodepool gpu is at its limits", "nodes 9")]
 
 
 def test_a_node_pool_that_karpenter_cannot_use_says_so() -> None:
@@ -635,14 +641,3 @@ def test_a_lever_tells_its_message_before_its_ceiling() -> None:
         ("lever b Held", "AtWindow", ""),
     ]
     assert found.now.startswith("nobody has acted on it yet")
-
-
-def test_a_condition_without_a_time_says_nothing_about_an_event() -> None:
-    said = {"type": "Ready", "status": "False", "reason": "Why", "message": "words"}
-    pool = {"metadata": {"name": "gpu", "namespace": "ml"}, "status": {"conditions": [said]}}
-    told = event("BalloonPool", "gpu", "Why", at(1), "words")
-    assert story(explain_pool(seen(pools=[pool], events=[told]), "ml", "gpu")) == [
-        ("Event from karpenter", None),
-        ("created", None),
-        ("Ready became False", None),
-    ]

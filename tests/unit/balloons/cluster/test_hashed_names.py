@@ -1,5 +1,6 @@
 """Hashed names: none of the users' own is left, the same name is the same hash, and decisions stay."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -294,6 +295,11 @@ def test_the_doctor_finds_the_same(case: Case) -> None:
     seen = as_dumped({kind: case.failing.get(kind, []) for kind in kinds.ALL_KINDS})
     assert case.code in codes(seen)
     assert codes(hashed(seen, KEY)) == codes(seen)
+
+
+def test_the_contexts_name_is_hashed_where_there_is_one() -> None:
+    assert hashed(replace(a_cluster(), context="moonshot"), KEY).context.startswith("h-")
+    assert hashed(replace(a_cluster(), context=""), KEY).context == ""
 
 
 def test_the_key_decides() -> None:

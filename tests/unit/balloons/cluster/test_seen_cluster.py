@@ -1,3 +1,5 @@
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -110,6 +112,17 @@ def test_cluster_autoscaler_is_found_with_version_flags_and_gates() -> None:
     assert found.cluster_autoscaler.is_on("capacity-quotas-enabled")
     assert not found.cluster_autoscaler.is_on("scale-down-enabled")
     assert not found.cluster_autoscaler.is_on("never-given")
+
+
+def test_cluster_autoscaler_is_found_by_its_status_alone_even_where_that_cannot_be_read() -> None:
+    status = {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"}, "data": {"status": "new"}}
+    assert detect(cluster({kinds.AUTOSCALER_STATUS: [status]})).autoscalers == (Autoscaler.CLUSTER_AUTOSCALER,)
+
+
+@pytest.mark.parametrize("cut", [{"unread": Unread.FORBIDDEN}, {"left_out": 1}, {"unreadable": 1}])
+def test_a_list_of_which_anything_is_missing_is_not_complete(cut: dict[str, Any]) -> None:
+    assert Listed().is_complete
+    assert not Listed(**cut).is_complete
 
 
 def test_karpenter_is_found_by_its_image_or_by_its_pools_alone() -> None:

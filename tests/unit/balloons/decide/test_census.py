@@ -18,7 +18,7 @@ from balloons.decide.settings import DecideSettings
 from balloons.view.node_load_and_devices import EMPTY, load_of
 from balloons.view.snapshot import Now
 from tests.world import NOW, World, a_node, a_pool, daemon, later, nodes, work
-from throttler.kube.metadata import OwnerReference
+from throttler.kube.metadata import ObjectKey, OwnerReference
 from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import Pod, PodKind
 from throttler.kube.quantities_and_durations import parse_resources
@@ -56,6 +56,12 @@ def test_a_node_with_a_running_balloon_is_warm() -> None:
 
 def test_a_node_is_not_warm_before_its_balloon_runs() -> None:
     assert state_of(a_node("n"), a_balloon(is_running=False)) is NodeState.IDLE
+
+
+def test_a_node_is_warm_with_any_balloon_that_runs() -> None:
+    starting = msgspec.structs.replace(a_balloon(is_running=False), uid="uid-a", key=ObjectKey("jobs", "a"))
+    assert state_of(a_node("n"), starting, a_balloon()) is NodeState.WARM
+    assert state_of(a_node("n"), a_balloon(), starting) is NodeState.WARM
 
 
 def test_a_leaving_balloon_holds_nothing() -> None:

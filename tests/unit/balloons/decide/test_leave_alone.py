@@ -82,6 +82,7 @@ def test_image_volumes_need_their_version(minor: int, may: bool) -> None:
     found = decision(pool_of(pre_pull=("registry.example/warm/model:1",)), server_minor=minor)
     assert bool(found.actions) is may
     assert (found.because.reason is Reason.NO_IMAGE_VOLUMES) is not may
+    assert decision(pool_of(), server_minor=minor).actions, "a pool that pulls nothing needs none"
 
 
 def test_a_paused_pool_is_left_alone() -> None:
@@ -580,8 +581,10 @@ def test_a_slow_replicaset_never_makes_the_size_rise_again() -> None:
 def test_victims_are_marked_before_the_size_is_lowered() -> None:
     world, memory = held(5)
     world.change_pool(size=3)
-    kinds = [type(action) for action in pool_actions(decide(world.snapshot(), memory, SETTINGS, NOW)[0])]
-    assert kinds == [MarkBalloon, MarkBalloon, ApplyObject]
+    decided, memory = decide(world.snapshot(), memory, SETTINGS, NOW)
+    assert [type(action) for action in pool_actions(decided)] == [MarkBalloon, MarkBalloon, ApplyObject]
+    world.apply(decided)
+    assert not pool_actions(decide(world.snapshot(), memory, SETTINGS, NOW)[0]), "once is enough"
 
 
 def test_a_mark_goes_when_the_balloon_is_wanted_again() -> None:

@@ -74,6 +74,7 @@ def test_a_deployment_that_only_loses_balloons_that_wait_is_no_shrinking() -> No
     story = Story(World.of(a_pool(mode=Mode.HEADROOM, size=4, max_size=10), nodes=nodes(2)))
     story.settle()
     assert (len(story.world.balloons()), story.world.replicas()) == (4, 4)
+    assert story.step().pools[0].notes == (), "it waits for nodes of its main shape"
     story.world.change_pool(size=2)
     (lowered,) = [action for action in story.step().pools[0].actions if isinstance(action, ApplyObject)]
     assert (lowered.replicas, lowered.because.reason) == (2, Reason.WARMING)
@@ -135,6 +136,17 @@ def test_a_pool_that_holds_nothing_says_why() -> None:
     busy = World.of(a_pool(), nodes=nodes(2), pods=[work("a", "n000"), work("b", "n001")])
     told = Story(busy).settle().because
     assert (told.reason, told.detail["busy"]) == (Reason.GAVE_WAY, 2)
+
+
+def test_a_hold_that_is_paused_keeps_what_waits() -> None:
+    """No autoscaler makes a node for it, whatever maxSize says."""
+    story = held(3, max_size=3)
+    story.world.change_pool(paused=True)
+    story.world.pods = {}
+    story.world.add(*(work(f"job-{name}", name) for name in story.world.nodes))
+    story.world.settle()
+    told = story.step().pools[0]
+    assert (told.because.reason, told.status.pending, told.actions) == (Reason.PAUSED, 3, ())
 
 
 def test_a_pool_names_its_schedule_once_it_holds_what_the_schedule_wants() -> None:

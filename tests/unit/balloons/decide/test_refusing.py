@@ -437,6 +437,11 @@ def test_a_node_of_another_type_is_not_named() -> None:
     assert hosts_left_out((), there, refused, NOW, "p5") == ("n",)
 
 
+def test_a_node_without_the_label_of_its_host_cannot_be_named() -> None:
+    there = {"n": msgspec.structs.replace(a_node("n"), labels={"pool": "gpu"})}
+    assert hosts_left_out((), there, {"n": a_refusal(is_sought=True)}, NOW, "") == ()
+
+
 @pytest.mark.parametrize(
     ("pause_s", "is_sought"), [(1.0, True), (CALM_S - 1, True), (CALM_S, False), (FIRST_REST_S / 10, False)]
 )

@@ -111,6 +111,25 @@ def test_gated_pods_are_ignored() -> None:
     assert not actions(decided_for(warm_world(), gang(4, is_gated=True)))
 
 
+@pytest.mark.parametrize("change", [{"is_terminating": True}, {"is_finished": True}])
+def test_pods_that_have_ended_or_are_about_to_are_ignored(change: dict[str, bool]) -> None:
+    pods = [msgspec.structs.replace(pod, **change) for pod in gang(4)]
+    assert not actions(decided_for(warm_world(), pods))
+
+
+def test_where_no_node_may_be_reserved_none_is_released() -> None:
+    world = warm_world()
+    world.add(*gang(4))
+    decided, _ = decide(world.snapshot(), Memory(), DecideSettings(reservation_s=0.0), NOW)
+    assert (decided.pools[0].because.reason, released(decided)) == (Reason.STEADY, [])
+
+
+def test_a_reserved_node_without_a_balloon_has_none_to_give() -> None:
+    decided = decided_for(warm_world(3, size=2), gang(3))
+    assert len(released(decided)) == 2
+    assert decided.pools[0].because.reason is Reason.BURST_RELEASE
+
+
 def test_opaque_pods_are_ignored() -> None:
     assert not actions(decided_for(warm_world(), gang(4, is_opaque=True)))
 
@@ -263,9 +282,10 @@ def test_a_class_that_names_its_host_gets_that_one() -> None:
     assert set(found.taker) == {"n003"}
 
 
-def test_nodes_with_other_taints_are_no_group_of_the_clean_ones() -> None:
+@pytest.mark.parametrize("change", [{"taints": (Taint("team", "NoSchedule"),)}, {"is_cordoned": True}])
+def test_nodes_that_are_closed_are_no_group_of_the_open_ones(change: dict[str, Any]) -> None:
     members = nodes(2)
-    members["n000"] = msgspec.structs.replace(members["n000"], taints=(Taint("team", "NoSchedule"),))
+    members["n000"] = msgspec.structs.replace(members["n000"], **change)
     found = reserve([work("w")], [], list(members.values()), {}, {}, DecideSettings(), -10, NOW)
     assert set(found.taker) == {"n001"}
 

@@ -152,6 +152,7 @@ def test_a_buffer_and_its_template_hold_the_wanted_size() -> None:
         ("PodTemplate", 5),
         ("CapacityBuffer", 5),
     ]
+    assert {action.because.reason for action in actions(decided)} == {Reason.GROWING}
     assert not actions(decide(world.snapshot(**BUFFERS), Memory(), SETTINGS, NOW)[0])
 
 
@@ -335,6 +336,16 @@ def test_what_a_pool_no_longer_asks_for_leaves_its_balloons(strategy: Strategy, 
     world.change_pool(**less)
     assert applied() == [kind]
     assert applied() == []
+
+
+def test_a_broken_deployment_of_a_vanished_shape_goes() -> None:
+    world = World.of(a_pool(), nodes={**typed("n", "p5", 2), **typed("m", "m5", 1)})
+    _, memory = step(world, Memory())
+    world.remove_node("m000")
+    key = ObjectKey("team-a", "gpu-m5")
+    world.deployments[key] = replace(world.deployments[key], spec={"replicas": 0, "template": {"spec": {}}})
+    decided, _ = decide(world.snapshot(), memory, SETTINGS, later(NOW, 10.0))
+    assert [action.key for action in actions(decided) if isinstance(action, DeleteObject)] == [key]
 
 
 def test_a_buffer_of_a_vanished_shape_goes() -> None:

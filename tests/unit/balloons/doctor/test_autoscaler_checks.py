@@ -73,6 +73,12 @@ def test_a_quota_that_is_not_in_force_says_why(thing: Thing, words: str) -> None
     assert words in sentence
 
 
+def test_a_quota_that_does_not_count_nodes_is_never_full_of_them() -> None:
+    of_cores = quota(used=10)
+    of_cores["spec"] = {"limits": {"resources": {"cpu": "8"}}}
+    assert sentences("KB022", {kinds.QUOTAS: [of_cores]}) == []
+
+
 def test_the_share_of_nodes_that_are_not_ready_is_told() -> None:
     machines = [node(f"n{number}", ready="False" if number < 5 else "True") for number in range(8)]
     objects = {kinds.DEPLOYMENTS: [autoscaler()], kinds.AUTOSCALER_STATUS: [], kinds.NODES: machines}

@@ -107,6 +107,7 @@ def default_class(value: int | None) -> Cluster:
         ("KB013", merged(on_node(), BY_KARPENTER), False),
         ("KB016", {kinds.DAEMON_SETS: [daemon_set("room", PAUSE)]}, False),
         ("KB016", {kinds.DAEMON_SETS: [daemon_set("room", PAUSE, priorityClassName="gone")]}, False),
+        ("KB016", placed({kinds.DAEMON_SETS: [daemon_set("agent", "web:1", priorityClassName="low")]}), False),
         ("KB017", beside(affinity=preferred("podAntiAffinity")), True),
         ("KB017", beside(affinity=preferred("podAffinity")), True),
         ("KB017", beside(topologySpreadConstraints=spread("ScheduleAnyway")), True),
@@ -151,6 +152,7 @@ def test_checks_of_balloons_at_their_bounds(code: str, objects: Cluster, *, is_f
         ("KB006", merged(room(-(2**25)), BY_CLUSTER_AUTOSCALER, {kinds.DEPLOYMENTS: [KARPENTER]}), True),
         ("KB006", merged(room(1 - 2**25), BY_KARPENTER), False),
         ("KB006", merged(room(-(2**25), priorityClassName="gone"), BY_KARPENTER), False),
+        ("KB006", merged({kinds.DEPLOYMENTS: [OURS]}, BY_KARPENTER), False),
     ],
 )
 def test_checks_of_priorities_at_their_bounds(code: str, objects: Cluster, *, is_found: bool) -> None:

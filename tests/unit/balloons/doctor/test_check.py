@@ -44,6 +44,8 @@ def test_a_priority_is_that_of_the_class_else_as_given_else_the_default(
 ) -> None:
     assert facts(CLASSES).priority_of(spec) == expected
     assert facts({}).default_priority == 0
+    nothing_said = {"metadata": {"name": "default"}, "globalDefault": True}
+    assert facts({kinds.PRIORITY_CLASSES: [nothing_said]}).default_priority == 0
 
 
 @pytest.mark.parametrize(

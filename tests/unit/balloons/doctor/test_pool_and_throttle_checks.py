@@ -119,6 +119,7 @@ def test_pods_stay_behind_our_gate_where_no_sound_throttle_opens_it(throttles: l
     ("managers", "others"),
     [
         (("kube-balloons-throttle",), None),
+        (("kube-balloons-throttle", "kube-balloons-throttle"), None),
         (("argocd", "flux"), None),
         (("argocd", "flux", "kube-balloons-throttle"), "argocd, flux:"),
     ],

@@ -142,6 +142,19 @@ def test_unknown_pool_is_refused_with_those_that_are_there() -> None:
         plan(inputs(name="cpu"), pool="gpu")
 
 
+@pytest.mark.usefixtures("forecasts")
+def test_a_plan_that_a_ceiling_stops_tells_how_to_lift_it() -> None:
+    ceiling = Ceiling(name="NodePool/gpu", nodes=2, resource="nodes", used=4.0, per_node=1.0)
+    assert plan(inputs(ceilings=(ceiling,)), add=3).fix.startswith("kubectl patch nodepool gpu ")
+    assert plan(inputs(ceilings=(ceiling,)), add=2).fix == ""
+
+
+@pytest.mark.usefixtures("forecasts")
+def test_more_nodes_than_any_cluster_has_are_refused_whatever_a_ceiling_leaves_of_them() -> None:
+    with pytest.raises(PlanError, match="150,001 nodes more are too many"):
+        plan(inputs(ceilings=(Ceiling(name="a", nodes=1),)), add=150_001)
+
+
 @pytest.mark.whole
 def test_costs_follow_the_price() -> None:
     shape = NodeShape(instance_type="big", room={}, price_per_hour=10.0)

@@ -111,6 +111,7 @@ def selecting(key: str, *values: str) -> PoolNodes:
         (LABELS, {"nodes": PoolNodes(LabelSelector({"pool": "gpu"}))}, Bound.NODE_LABELS),
         (LABELS, {"nodes": selecting("pool", "a", "gpu")}, Bound.NODE_LABELS),
         (LABELS, {"nodes": EVERY_NODE}, Bound.NODE_LABELS),
+        (LABELS, {"nodes": selecting("zone", "a")}, Bound.NODE_LABELS),
         (Tenancy(max_size=10), {"max_size": 11}, Bound.MAX_SIZE),
         (Tenancy(max_size=10), {}, Bound.MAX_SIZE),
         (Tenancy(pools_per_namespace=0), {}, Bound.POOLS),

@@ -72,12 +72,12 @@ def test_snapshot_does_not_change_with_the_index() -> None:
 
 def test_balloons_without_a_node_are_filed_under_their_pool() -> None:
     index = Index(CLASS)
-    first, second = balloon("b1"), balloon("b2", is_terminating=True)
-    index.change_pod(None, first)
-    index.change_pod(None, second)
+    first, second, third = balloon("b1"), balloon("b2", is_terminating=True), balloon("b3", is_finished=True)
+    for pod in (first, second, third):
+        index.change_pod(None, pod)
     assert view(index).unbound == {ObjectKey("ns", "gpu"): (first,)}
-    index.change_pod(first, None)
-    index.change_pod(second, None)
+    for pod in (first, second, third):
+        index.change_pod(pod, None)
     assert view(index).unbound == {}
 
 

@@ -1,0 +1,58 @@
+"""A CapacityBuffer that is there: which nodes are warm by it, what changes it and what does not."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from balloons.api.pool import Mode, Strategy
+from balloons.decide.decide import decide
+from balloons.decide.decision_and_reasons import Action, ApplyObject, Decision, Memory, Reason
+from balloons.decide.settings import DecideSettings
+from tests.world import NOW, World, a_pool, daemon, later, nodes, work
+
+SETTINGS = DecideSettings()
+BUFFERS: dict[str, Any] = {"buffer_version": "autoscaling.x-k8s.io/v1beta1"}
+
+
+def buffering() -> World:
+    return World.of(a_pool(strategy=Strategy.CAPACITY_BUFFER, mode=Mode.HEADROOM, size=5, max_size=9), nodes=nodes(3))
+
+
+def step(world: World, memory: Memory, seconds: float = 0.0) -> tuple[Decision, Memory]:
+    decided, memory = decide(world.snapshot(**BUFFERS), memory, SETTINGS, later(NOW, seconds))
+    world.apply(decided)
+    return decided, memory
+
+
+def actions(decided: Decision) -> list[Action]:
+    return list(decided.pools[0].actions)
+
+
+def test_nodes_that_are_free_for_a_buffer_are_warm() -> None:
+    assert step(buffering(), Memory())[0].pools[0].status.warm == 3
+
+
+def test_a_daemon_that_grows_a_little_changes_no_unit() -> None:
+    """Whoever changes the template makes the autoscaler count anew."""
+    world = buffering()
+    _, memory = step(world, Memory())
+    world.add(*(replace(daemon(f"d-{name}", name), requests={"cpu": 50}) for name in world.nodes))
+    assert not actions(step(world, memory, 10.0)[0])
+
+
+def test_a_label_that_somebody_took_off_a_buffer_comes_back() -> None:
+    world = buffering()
+    _, memory = step(world, Memory())
+    ((key, stored),) = world.buffers.items()
+    bare = replace(stored, metadata=replace(stored.metadata, labels={}))
+    decided, _ = decide(world.snapshot(buffers={key: bare}, **BUFFERS), memory, SETTINGS, NOW)
+    assert [action.kind for action in actions(decided) if isinstance(action, ApplyObject)] == ["CapacityBuffer"]
+
+
+def test_a_buffer_of_a_paused_pool_without_a_max_size_stays() -> None:
+    world = buffering()
+    _, memory = step(world, Memory())
+    world.add(*(work(f"job-{name}", name) for name in world.nodes))
+    world.change_pool(paused=True, max_size=None)
+    decided, _ = step(world, memory, 10.0)
+    assert (decided.pools[0].because.reason, actions(decided)) == (Reason.PAUSED, [])
