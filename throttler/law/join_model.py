@@ -160,28 +160,17 @@ class JoinFlow:
         came, lost = max(0, last.came - first.came), max(0, last.lost - first.lost)
         return max(LEAST_COMING, (came + DOUBT) / (came + lost + DOUBT))
 
-    def rate_per_s(self, span_s: float) -> float | None:
-        """Joins that ended per second over the last `span_s`; None when less is known."""
-        if not self.points:
-            return None
-        last = self.points[-1]
-        before = self._latest(last.at_s - span_s)
-        if before is None or span_s <= 0:
-            return None
-        return max(0, last.joined - before.joined) / (last.at_s - before.at_s)
-
     def busy_rate_per_s(self, span_s: float) -> float | None:
         """Joins that ended per second of the last `span_s` in which any was in flight; None when less is known.
 
         Machines that come in waves leave gaps, which say nothing of what the servers can do.
         """
-        rate_per_s = self.rate_per_s(span_s)
         before = self._latest(self.points[-1].at_s - span_s) if self.points else None
-        if rate_per_s is None or before is None:
+        if before is None:
             return None
         span = self._between(before.at_s, inf)
         busy_s = sum(b.at_s - a.at_s for a, b in pairwise(span) if a.joining or b.joined > a.joined)
-        return rate_per_s * (span[-1].at_s - before.at_s) / busy_s if busy_s else 0.0
+        return max(0, span[-1].joined - before.joined) / busy_s if busy_s else 0.0
 
 
 class _Newest:

@@ -350,15 +350,14 @@ def known_knee(facts: LawInput) -> LawInput:
     low, high = facts.low_index, facts.high_index
     if not facts.is_new or not facts.is_used or high is None or facts.is_crowded:
         return facts
-    target = facts.settings.equilibrium
-    if high >= NEAR[0] * target and (low or high) <= NEAR[1] * target:
-        return with_memory(
-            facts,
-            knee=window_steps.near_equilibrium(facts.memory.knee, facts.steady_window, facts.now_s, facts.settings),
-        )
-    if high < NEAR[0] * target and not facts.memory.knee.is_proven:
-        return with_memory(facts, knee=window_steps.borne(facts.memory.knee, facts.joins.joining, facts.now_s))
-    return facts
+    knee, (least, most) = facts.memory.knee, (share * facts.settings.equilibrium for share in NEAR)
+    if high < least:
+        borne = window_steps.borne(knee, facts.joins.joining, facts.now_s)
+        return facts if knee.is_proven else with_memory(facts, knee=borne)
+    if (low or high) > most:
+        return facts
+    met = window_steps.near_equilibrium(knee, facts.steady_window, facts.now_s, facts.settings)
+    return with_memory(facts, knee=met)
 
 
 def _room(facts: LawInput) -> float | None:

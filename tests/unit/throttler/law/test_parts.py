@@ -81,9 +81,9 @@ def test_window_at_a_utilisation_leaves_the_idle_level_out() -> None:
 
 def test_rate_follows_from_joins_that_ended() -> None:
     seen = _flow((0, 10, 0), (10, 10, 5), (20, 10, 20))
-    assert seen.rate_per_s(10) == pytest.approx(1.5)
-    assert seen.rate_per_s(20) == pytest.approx(1.0)
-    assert seen.rate_per_s(30) is None
+    assert seen.busy_rate_per_s(10) == pytest.approx(1.5)
+    assert seen.busy_rate_per_s(20) == pytest.approx(1.0)
+    assert seen.busy_rate_per_s(30) is None
 
 
 def test_least_join_time_drifts_up_slowly() -> None:

@@ -27,7 +27,6 @@ def waves() -> JoinFlow:
 
 
 def test_gaps_between_waves_say_nothing_of_what_the_servers_can_do() -> None:
-    assert waves().rate_per_s(100.0) == 0.5
     assert waves().busy_rate_per_s(100.0) == 2.0
 
 
@@ -72,6 +71,9 @@ def test_a_remembered_first_wave_is_the_crest_that_was_borne() -> None:
     verdict = loop.calm(Joins(waiting=150))
     assert (round(verdict.window), verdict.allowance) == (60, 60)
     assert verdict.phase is Phase.AVOID, "doubling from a limit that was met passes it"
+    unmet = Loop(settings=loop.settings, memory=LawMemory.start(replace(taught, is_proven=False)))
+    unmet.calm(Joins(), times=10)
+    assert unmet.calm(Joins(waiting=150)).phase is Phase.SLOW_START
 
 
 def test_what_was_ordered_just_now_fills_the_window() -> None:
