@@ -11,7 +11,7 @@ from throttler.joins.joins import Joins
 from throttler.kube.reasons_and_events import because
 from throttler.law import admission, join_model
 from throttler.law.admission import Boots, Filling, Outlook, filled
-from throttler.law.join_model import JoinFlow, Load
+from throttler.law.join_model import JoinFlow, JoinTime, Load
 from throttler.law.law_input import LawInput, update
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason
@@ -225,6 +225,12 @@ def test_a_pace_by_known_joins_is_the_one_at_which_they_are_let_in() -> None:
     assert after.allowance + after.spare == 10 + 281 - 20
 
 
+def test_a_pace_by_nothing_but_the_window_is_that_of_joins_of_its_size() -> None:
+    after = fill(with_joins(a_look(40.0, waiting=20, joining=30), waiting=500))
+    # 40 in 80 s: 530 s of half of that, and 10 places of the window.
+    assert after.allowance == 10 + 132 - 20
+
+
 def ungated(joins: Joins, flow: JoinFlow) -> LawInput:
     """Joins of 80 s after boots of 120 s, which nothing holds back once they are ordered, in a window of 100."""
     joins = replace(joins, waiting=500, joined=100, join_s=80.0, boot_s=120.0)
@@ -284,3 +290,16 @@ def test_no_more_are_taken_to_end_than_really_ended(joining: int, held: int, sec
         now = Joins(joining=joining, held=held, joined=passed_s // 2)
         flow = join_model.with_counts(flow, now, NOW_S - seconds + passed_s)
     assert fill(ungated(Joins(joining=joining, held=held), flow)).allowance == allowance
+
+
+def test_a_pace_of_waves_is_proven_whatever_the_lulls_between_them() -> None:
+    flow = JoinFlow()
+    for passed_s in range(0, 185, 5):
+        wave, since_s = divmod(passed_s, 60)
+        now = Joins(joining=100, joined=100 * wave) if since_s < 40 else Joins(joined=100 * wave + 100)
+        flow = join_model.with_counts(flow, now, NOW_S - 180 + passed_s)
+    facts = ungated(Joins(joining=100), flow)
+    facts = replace(facts, joins=replace(facts.joins, join_s=20.0, boot_s=10.0))
+    quick = replace(facts.memory, join_time=JoinTime(now_s=20.0, least_s=20.0))
+    # 100 in 40 s: of those that have just come an eighth will have joined when the next come, and not a quarter.
+    assert fill(replace(facts, memory=quick)).allowance == 12

@@ -401,7 +401,7 @@ def test_a_day_of_looks_is_remembered_in_no_more_than_its_latest_part() -> None:
     memory = loop.memory
     assert len(memory.delays) == 300 // 5 + 1
     assert len(memory.flow.points) == 900 // 5 + 1
-    assert max(len(memory.baseline.samples), len(memory.foreign.servers.samples)) <= 180 // 5 + 1
+    assert len(memory.baseline.samples) == len(memory.foreign.servers.samples) == 180 // 5 + 1
     assert len(memory.load.idle) <= 20
 
 

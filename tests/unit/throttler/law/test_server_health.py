@@ -73,12 +73,13 @@ def test_a_window_of_more_than_a_minute_ago_is_no_second_sample(ended_s: float, 
         (0.25, 0.4, 0.4),  # twice in a row requests wait: it is full with what it uses now or used then
         (0.25, 0.5, 0.5),
         (0.24, 0.4, 1.0),
+        (None, 0.4, 1.0),
         (0.25, 0.76, 1.0),
         (0.25, 0.1, 0.4),
     ],
 )
 def test_a_server_is_full_with_less_cpu_where_requests_wait_twice_in_a_row(
-    wait_s: float, share: float, full_cpu: float
+    wait_s: float | None, share: float, full_cpu: float
 ) -> None:
     assert followed(queue_wait_s=wait_s, cpu_share=share).full_cpu == full_cpu
 

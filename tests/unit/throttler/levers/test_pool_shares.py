@@ -191,6 +191,7 @@ def test_a_pool_that_never_had_the_accelerator_is_for_others() -> None:
     assert may_hold([plain, gpu], {"cpu": 1000, "nvidia.com/gpu": 1000})
     assert may_hold([], {"nvidia.com/gpu": 1000}), "nothing is known of a pool without machines"
     assert may_hold([plain], {"cpu": 64_000}), "it may have larger types"
+    assert may_hold([plain], {"cpu": 1000, "nvidia.com/gpu": 0})
 
 
 def test_shares_are_max_min_fair() -> None:
@@ -344,6 +345,8 @@ class TestNotDearer:
         market = Market({"spot": 100, "on-demand": 1}, pods={"": 60}, stock={"spot": 0}).run(40)
         assert market.count("on-demand") >= 20
         assert market.decisions["spot"].because.reason is LeverReason.RAN_DRY
+        limits = market.servers["spot"].pool().spec.limits or {}
+        assert float(limits["cpu"]) > CORES, "none of its machines was seen: the one that is needed may be larger"
         market.run(200)
         assert market.bought() == {"spot": 0, "on-demand": 60}
         assert market.most_coming <= market.window + 1

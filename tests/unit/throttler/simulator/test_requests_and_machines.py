@@ -133,6 +133,7 @@ def test_seats_that_are_far_from_the_capacity_do_what_they_can() -> None:
 
 def test_work_is_left_when_it_is_more_than_a_step_and_its_own_length_allow() -> None:
     assert work_left(30.0, 0.05, 64, 4.0, 0.25) == 29.0
+    assert work_left(30.0, 0.05, 2, 100.0, 0.25) == 29.5, "two seats of a hundred that the server could bear"
     assert work_left(1.0, 0.25, 64, 100.0, 0.25) == pytest.approx(0.5), "at no load each step takes its share"
 
 
