@@ -59,7 +59,8 @@ def govern(
         now_s=now_s,
         elapsed_s=min(now_s - looked_s, LONGEST_ELAPSED_S),
     )
-    facts = replace(facts, settings=settings.with_patience()) if facts.is_prompt else facts
+    if facts.is_patient:
+        facts = replace(facts, settings=settings.with_patience(facts.memory.baseline.within(settings)))
     update = steered(facts)
     # Clamped once, at the exit.
     window = min(max(update.memory.window or settings.window_initial, settings.window_min), settings.window_max)

@@ -138,7 +138,16 @@ class LawInput:
         Slower joins overlap from one look of the autoscaler to the next: they flow.
         """
         known_s = self.memory.join_time.now_s or self.memory.join_time.least_s
-        return not self.settings.has_gate and known_s is not None and self.latest_join_s < LOOKS_PER_FLOW * LOOK_S
+        return known_s is not None and self._may_have_waves
+
+    @property
+    def _may_have_waves(self) -> bool:
+        return not self.settings.has_gate and self.latest_join_s < LOOKS_PER_FLOW * LOOK_S
+
+    @property
+    def is_patient(self) -> bool:
+        """Whether much delay is borne: where joins are prompt, or in waves. Before one has ended the first wave is one."""
+        return self.is_prompt or self._may_have_waves
 
     @property
     def cycle_s(self) -> float:

@@ -56,9 +56,11 @@ class LawSettings:
 
     target: float = 9.0
     """T: index at which the gradient alone neither grows nor shrinks the window (study)."""
-    prompt_patience: float = 4.0
-    """T is so many times as large where joins end within two scrapes. Delay then tells at once what a step did, and a
-    soft knee can be used: one second of delay was best (real). A slow join's load comes later than the next step."""
+    patient_delay_s: float = 1.2
+    """Where joins end within two scrapes, or come in waves, the window rests at no less delay. Delay then tells soon what a
+    step did, and a soft knee can be used: about a second was best (real). A wave makes as much of it anyhow, be it of 24
+    joins or of 45; many small ones are more work than few large ones. A slow join's load comes later than the next step.
+    """
     queue: float = 0.4
     """q: upward pressure that probes for capacity; the equilibrium is T / (1 - q) (study)."""
     gain: float = 0.2
@@ -160,9 +162,9 @@ class LawSettings:
         """The index below which the servers are calm."""
         return self.calm_index * self.equilibrium
 
-    def with_patience(self) -> Self:
-        """The same for joins that end within two scrapes."""
-        return replace(self, target=self.prompt_patience * self.target)
+    def with_patience(self, baseline_s: float) -> Self:
+        """The same for joins that end within two scrapes, and for waves; `baseline_s` is what the index is relative to."""
+        return replace(self, target=max(self.target, (1.0 - self.queue) * self.patient_delay_s / baseline_s))
 
 
 UNLIMITED = 100_000

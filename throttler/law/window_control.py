@@ -55,12 +55,11 @@ def braked(facts: LawInput) -> WindowUpdate | None:
     ours = facts.memory.foreign.ours(facts.health, facts.now_s)
     bad = (reading for reading in ours if error_brake.is_alarming(reading, reading.errors))
     culprit = max(bad, key=error_share, default=None)
-    left_s = facts.memory.brake.left_s(facts.now_s, facts.latest_join_s)
     if culprit is not None:
         mean = facts.memory.flow.mean_joining(culprit.ended_s - culprit.span_s, culprit.ended_s)
         # Whether anything was joining while the reading was made; unknown counts as yes.
         if not (facts.joins.joining if mean is None else mean):
-            return _braked_idle(facts, culprit, left_s)
+            return _braked_idle(facts, culprit)
     brake = facts.memory.brake
     # The former pull has had its time to show: of waves that is a boot and a join.
     has_shown = brake.pulled_s is None or facts.now_s - brake.pulled_s >= facts.effect_s
@@ -75,31 +74,48 @@ def braked(facts: LawInput) -> WindowUpdate | None:
             facts = with_memory(facts, foreign=foreign, brake=replace(facts.memory.brake, pulls=0))
             figures = {"server": culprit.server, "share": error_share(culprit), "window": facts.window}
             return update(judged(facts), facts.window, Phase.AVOID, because(ThrottleReason.ERRORS_UNMOVED, **figures))
-        window = facts.window
+        window, share = facts.window, error_share(culprit)
         if not facts.is_crowded:
-            window = max(
-                error_brake.cut(window, joining, error_share(culprit), facts.settings), facts.settings.window_min
-            )
-        why = because(ThrottleReason.ERRORS, server=culprit.server, share=error_share(culprit), window=window)
+            window = error_brake.cut(window, joining, share, facts.settings, has_waves=facts.has_waves)
+            window = max(window, facts.settings.window_min)
+        why = because(ThrottleReason.ERRORS, server=culprit.server, share=share, window=window)
         again = facts.memory.brake.pulled(facts.now_s, joining, per_s)
         pulled = with_memory(facts, brake=again, is_slow_start=False)
         return update(judged(pulled), window, Phase.BRAKE, why)
-    if culprit is not None and left_s <= 0 and facts.window <= facts.settings.window_min:
+    return _recovering(facts, culprit)
+
+
+def _recovering(facts: LawInput, culprit: Reading | None) -> WindowUpdate | None:
+    """Between a cut and the next: a pause, and what errors mean that go on."""
+    left_s = _pause_left_s(facts)
+    if culprit is None:
+        if left_s <= 0:
+            return None
+        return update(facts, facts.window, Phase.BRAKE, because(ThrottleReason.RECOVERING, left_s=left_s))
+    figures = {"server": culprit.server, "share": error_share(culprit), "window": facts.window}
+    if left_s <= 0 and facts.window <= facts.settings.window_min:
         # Waiting for the errors to end could last for ever.
-        figures = {"server": culprit.server, "share": error_share(culprit), "window": facts.window}
         return update(judged(facts), facts.window, Phase.AVOID, because(ThrottleReason.FLOOR_PACE, **figures))
-    if culprit is not None:
-        return update(judged(facts), facts.window, Phase.BRAKE, because(ThrottleReason.RECOVERING, left_s=left_s))
-    if left_s <= 0:
-        return None
-    return update(facts, facts.window, Phase.BRAKE, because(ThrottleReason.RECOVERING, left_s=left_s))
+    if facts.has_waves:
+        # The former cut stands until it has shown.
+        return update(judged(facts), facts.window, Phase.AVOID, because(ThrottleReason.ERRORS, **figures))
+    return update(judged(facts), facts.window, Phase.BRAKE, because(ThrottleReason.RECOVERING, left_s=left_s))
 
 
-def _braked_idle(facts: LawInput, culprit: Reading, left_s: float) -> WindowUpdate | None:
+def _pause_left_s(facts: LawInput) -> float:
+    """How long nothing is let in any more.
+
+    Of waves the smaller window is enough: what is ordered now comes a boot later, and after a pause the servers would
+    have nothing to do for as long.
+    """
+    return 0.0 if facts.has_waves else facts.memory.brake.left_s(facts.now_s, facts.latest_join_s)
+
+
+def _braked_idle(facts: LawInput, culprit: Reading) -> WindowUpdate | None:
     """Errors that nothing of ours can have caused: wait a moment, once, and keep the window."""
     if facts.memory.brake.may_pull(facts.now_s, facts.latest_join_s):
         facts = with_memory(facts, brake=error_brake.Brake(pulled_s=facts.now_s))
-        left_s = facts.memory.brake.left_s(facts.now_s, facts.latest_join_s)
+    left_s = _pause_left_s(facts)
     if left_s <= 0:
         return None
     figures = {"server": culprit.server, "share": error_share(culprit), "left_s": left_s}

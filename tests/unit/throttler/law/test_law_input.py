@@ -44,6 +44,24 @@ def test_machines_come_in_waves_where_joins_that_nothing_holds_end_within_four_l
     assert a_look(settings=settings, join_time=join_time).has_waves is has_waves
 
 
+@pytest.mark.parametrize(
+    ("facts", "is_patient"),
+    [
+        (a_look(settings=UNGATED, join_time=QUICK), True),
+        (a_look(settings=UNGATED, join_time=JoinTime(now_s=40.0)), False),
+        (a_look(settings=UNGATED, join_time=JoinTime()), True),
+        (replace(a_look(settings=UNGATED, join_time=JoinTime()), joins=Joins(joining=9, oldest_joining_s=40.0)), False),
+        (a_look(join_time=JoinTime(least_s=5.0)), True),
+        (a_look(join_time=QUICK), False),
+        (a_look(join_time=JoinTime()), False),
+    ],
+)
+def test_delay_is_borne_of_prompt_joins_and_of_waves_and_of_a_first_wave_that_is_still_under_way(
+    facts: LawInput, *, is_patient: bool
+) -> None:
+    assert facts.is_patient is is_patient
+
+
 @pytest.mark.parametrize(("least_s", "is_prompt"), [(None, False), (10.0, True), (10.1, False)])
 def test_a_join_is_prompt_that_ends_within_two_scrapes_of_ours(least_s: float | None, *, is_prompt: bool) -> None:
     assert a_look(join_time=JoinTime(now_s=5.0, least_s=least_s)).is_prompt is is_prompt

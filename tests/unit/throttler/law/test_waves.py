@@ -16,6 +16,10 @@ from throttler.law.verdict import Phase, ThrottleReason
 from throttler.signals.reading import Signals
 
 
+PATIENT = LawSettings().with_patience(CALM_S).equilibrium
+"""The index at which the window of waves rests."""
+
+
 def waves() -> JoinFlow:
     """Every 20 s ten machines come, and join together within 5 s."""
     points = []
@@ -137,7 +141,7 @@ def test_a_wave_is_judged_by_the_worst_of_its_cycle() -> None:
     loop = Loop(settings=LawSettings(has_gate=False))
     loop.calm(Joins(), times=10)
     crowd = Joins(waiting=200, joining=24, joined=20, join_s=20.0, boot_s=5.0)
-    loop.calm(crowd, latency_s=0.9 * EQUILIBRIUM * CALM_S)
+    loop.calm(crowd, latency_s=0.9 * PATIENT * CALM_S)
     window = loop.calm(replace(crowd, joining=0, joined=44), times=2).window
     assert window == 24.0
 
@@ -148,6 +152,56 @@ def test_a_wave_that_filled_the_window_counts_after_it_has_ended() -> None:
     crowd = Joins(waiting=200, joining=24, joined=20, join_s=20.0, boot_s=5.0)
     loop.calm(crowd, times=4)
     assert loop.calm(replace(crowd, joining=4, joined=44)).window > 24.0
+
+
+def second_wave(window: float = 24.0) -> tuple[Loop, Joins]:
+    """In congestion avoidance with this window, filled by a wave of joins that end within 20 s."""
+    loop = Loop(settings=LawSettings(has_gate=False))
+    loop.calm(Joins(), times=10)
+    crowd = Joins(waiting=200, joining=24, joined=20, join_s=20.0, boot_s=5.0)
+    loop.calm(crowd)
+    loop.memory = replace(loop.memory, window=window, is_slow_start=False)
+    return loop, crowd
+
+
+def test_the_delay_that_any_wave_makes_does_not_cut_the_window() -> None:
+    """Real, half a core: 24 joins at a time made 1.4 s of delay, as 45 did, and took a third longer in all."""
+    loop, crowd = second_wave()
+    borne = loop.calm(crowd, times=6, latency_s=1.5 * EQUILIBRIUM * CALM_S).window
+    assert borne >= 24.0
+    assert loop.calm(crowd, times=6, latency_s=1.5 * PATIENT * CALM_S).window < borne
+
+
+def test_the_very_first_wave_is_given_the_time_of_one_before_its_delay_cuts_the_window() -> None:
+    """Real: the first 24 of 150 cut a window of 48 to 28 before one of them had ended, and it stayed there."""
+    loop = Loop(settings=LawSettings(has_gate=False))
+    loop.calm(Joins(), times=10)
+    first = Joins(waiting=126, joining=24, oldest_joining_s=9.0, boot_s=8.0)
+    begun = loop.calm(first)
+    borne = loop.calm(first, times=3, latency_s=1.5 * EQUILIBRIUM * CALM_S)
+    assert borne.window >= begun.window
+    slow = replace(first, oldest_joining_s=40.0)
+    assert loop.calm(slow, times=3, latency_s=1.5 * EQUILIBRIUM * CALM_S).window < borne.window
+
+
+def test_after_errors_of_a_wave_the_next_one_is_ordered_in_time() -> None:
+    """Real: a pause of 12 s and then a boot of 8 s left the servers idle, twice in a scale-up of 189 s."""
+    loop, crowd = second_wave()
+    slow_s = 1.5 * EQUILIBRIUM * CALM_S
+    cut = loop.calm(crowd, errors=10.0, latency_s=slow_s)
+    assert (cut.phase, cut.because.reason, round(cut.window)) == (Phase.BRAKE, ThrottleReason.ERRORS, 12)
+    assert loop.calm(crowd, latency_s=slow_s).allowance == 0, "the wave still fills the smaller window"
+    ended = loop.calm(replace(crowd, joining=0, joined=44))
+    assert (ended.phase, ended.allowance) == (Phase.AVOID, int(ended.window))
+
+
+def test_errors_that_go_on_cut_again_once_the_former_cut_has_shown() -> None:
+    loop, crowd = second_wave()
+    loop.calm(crowd, errors=10.0)
+    again = [loop.calm(replace(crowd, joining=12), errors=10.0) for _ in range(7)]
+    assert [round(verdict.window) for verdict in again[:4]] == [12, 12, 12, 12]
+    assert [verdict.phase for verdict in again[:4]] == [Phase.AVOID] * 4
+    assert again[-1].window < 12
 
 
 def test_readings_from_before_a_wave_prove_nothing_for_it() -> None:

@@ -199,6 +199,11 @@ def test_up_to_one_error_in_a_hundred_the_brake_is_mild() -> None:
     assert error_brake.cut(100, 100, 0.0101, SETTINGS) == 50
 
 
+def test_a_waves_few_errors_fall_into_one_reading_and_cut_mildly() -> None:
+    assert error_brake.cut(100, 100, 0.05, SETTINGS, has_waves=True) == 70
+    assert error_brake.cut(100, 100, 0.0501, SETTINGS, has_waves=True) == 50
+
+
 @pytest.mark.parametrize("figure", [float("inf"), float("nan"), 0.0, -1.0])
 def test_a_duration_that_makes_no_sense_is_none(figure: float) -> None:
     sane = govern.sane(Joins(join_s=figure, boot_s=figure, boot_spread_s=figure, oldest_held_s=figure))
