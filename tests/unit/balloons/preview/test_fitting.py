@@ -265,6 +265,13 @@ def test_small_pods_share_new_nodes() -> None:
     assert (dict(found.new_nodes), found.gangs) == ({"gpu": 3}, ())
 
 
+def test_pods_that_find_room_on_a_node_to_come_need_no_other() -> None:
+    """One of eight cores leaves seven of fifteen, for one of four; three more of four fill the next."""
+    documents = [job(cpu="8", parallelism=1), job(cpu="4", parallelism=4)]
+    found = fit_pods(asked_pods(documents, is_gang=False), [], {}, inputs())
+    assert (found.on_there, found.on_new, dict(found.new_nodes)) == (0, 5, {"gpu": 2})
+
+
 def test_rules_that_are_not_judged_are_counted() -> None:
     claims = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     assert fitted(job(volumes=claims)).unjudged == 4

@@ -255,6 +255,8 @@ def test_flags_of_components_are_read() -> None:
     controllers = ca().controllers
     assert (controllers.reaction_s.value, controllers.kill_timer_s.value) == (20, 600)
     assert (controllers.pods_per_s.value, controllers.burst.value) == (100, 200)
+    assert not controllers.is_look_prompted
+    assert controllers.look_s.spread > 0.0, "it takes a while to look, and Karpenter does not"
     assert controllers.pods_per_s.detail == "--kube-api-qps of kube-controller-manager"
     assert controllers.binds_per_s.source is Source.ASSUMED
 
