@@ -146,7 +146,7 @@ class LawInput:
 
     @property
     def is_patient(self) -> bool:
-        """Whether much delay is borne: where joins are prompt, or in waves. Before one has ended the first wave is one."""
+        """Whether much delay is borne: joins are prompt, or in waves; until the first has ended they are a wave."""
         return self.is_prompt or self._may_have_waves
 
     @property
