@@ -128,7 +128,7 @@ def _free_of(nodes: Registered, joined: Iterable[str], world: JoinWorld) -> int:
 def _durations(
     memory: JoinMemory, world: JoinWorld, rules: JoinRules, nodes: Registered, requested: Requested, now_s: float
 ) -> JoinMemory:
-    is_ordered = requested.booting + len(nodes.heard_of) > memory.booting
+    is_ordered = requested.booting + nodes.heard_of > memory.booting
     return JoinMemory(
         nodes=rules.selectors,
         counted_s=now_s,

@@ -208,7 +208,7 @@ class Search:
         if offer != self.offer or (is_ordered and not self.waiting and self.hopeless):
             return type(self)(began=dict.fromkeys(pods, (0.0, 0.0)), offer=offer)
         lacking = self.unserved[-1][1] if self.unserved else 0
-        lasted_s = min(max(0.0, elapsed_s), LONGEST_LOOK_S) if lacking else 0.0
+        lasted_s = min(elapsed_s, LONGEST_LOOK_S) if lacking else 0.0
         unused_s = self.unused_s + (lasted_s if room else 0.0)
         for_all_s = self.for_all_s + (lasted_s if room is None or room >= lacking else 0.0)
         kept = (sample for sample in self.unserved if sample[1] < unserved and for_all_s - sample[0] < SEARCH_S)

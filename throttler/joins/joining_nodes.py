@@ -123,8 +123,8 @@ class Registered:
     timely_s: list[float] = field(default_factory=list)
     """Since when each of the others has loaded the API servers."""
     given_up: int = 0
-    heard_of: list[Node] = field(default_factory=list)
-    """Nodes that had not registered at the last count."""
+    heard_of: int = 0
+    """How many nodes had not registered at the last count."""
     ordered_by_groups_s: list[float] = field(default_factory=list)
     """When nodes that are not Karpenter's and are looked at for the first time registered, by the wall clock."""
 
@@ -230,7 +230,7 @@ def _follow(node: Node, before: _Before, registered: Registered) -> None:
     """One node of the throttle: counted in its stage, or settled."""
     created_s = before.created_s(node)
     if node.uid not in before.memory.created_s:
-        registered.heard_of += [] if before.is_first else [node]
+        registered.heard_of += 1
         registered.ordered_by_groups_s += [] if KARPENTER_POOL_LABEL in node.labels else [node.created_s]
     if node.is_deleting or (before.is_first and _is_past(node, before.now_s - created_s, before.rules)):
         registered.newly_settled.add(node.uid)

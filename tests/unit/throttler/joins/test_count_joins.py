@@ -26,6 +26,7 @@ from throttler.joins.joins import JoinRules, Joins, JoinWorld
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
+from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector
 from throttler.kube.taints import Taint
 
@@ -113,6 +114,14 @@ def test_a_daemon_pod_that_never_starts_does_not_hold_a_place_for_long() -> None
     assert story.after(290, stuck).joining == 1
     joins = story.after(20, stuck)
     assert (joins.joining, joins.joined, joins.join_s) == (0, 1, 20.0)
+
+
+def test_a_node_that_got_ready_late_has_all_the_time_for_its_daemon_pods() -> None:
+    story = Story()
+    story.after(0, a_world())
+    story.after(10, a_world(a_node("a", is_ready=False)))
+    starting = a_world(a_node("a"), pods=daemons_on("a", CNI, LOGS, is_running=False))
+    assert [story.after(seconds, starting).joining for seconds in (400, 300, 1)] == [1, 1, 0]
 
 
 def test_a_held_node_joins_from_its_release_on() -> None:
@@ -285,11 +294,13 @@ def test_a_node_that_has_joined_without_its_devices_still_comes_for_the_pods_tha
     there = usable("a", age_s=-5, is_uninitialized=True)
     joined = story.after(5, a_world(*there["nodes"], pods=there["pods"], unplaced=pods))
     assert (joined.joining, joined.joined, joined.released) == (0, 1, 2), "two machines are still to be ordered"
-    whole, closed = usable("a", age_s=-5), usable("a", age_s=-5, is_uninitialized=True, is_cordoned=True)
-    for other in (whole, closed):
+    whole = usable("a", age_s=-5)
+    closed = usable("a", age_s=-5, is_uninitialized=True, is_cordoned=True)
+    broken = usable("a", age_s=-5, is_uninitialized=True, is_ready=False)
+    for other in (whole, closed, broken):
         assert story.after(1, a_world(*other["nodes"], pods=there["pods"], unplaced=pods)).released == 3
-    assert story.after(23, a_world(*there["nodes"], pods=there["pods"], unplaced=pods)).released == 2
-    assert story.after(10, a_world(*there["nodes"], pods=there["pods"], unplaced=pods)).released == 3, "not for ever"
+    assert story.after(26.5, a_world(*there["nodes"], pods=there["pods"], unplaced=pods)).released == 2
+    assert story.after(0.5, a_world(*there["nodes"], pods=there["pods"], unplaced=pods)).released == 3, "half a minute"
     bound = msgspec.structs.replace(pods[0], node="a", kind=PodKind.WORK)
     assert story.after(5, a_world(*there["nodes"], pods=[*there["pods"], bound], unplaced=pods[1:])).released == 2
 
@@ -314,6 +325,34 @@ def test_the_first_node_tells_at_once_how_many_pods_share_one() -> None:
     first = usable("a")
     story.after(5, a_world(*first["nodes"], pods=first["pods"], unplaced=pods))
     assert story.after(5, a_world(*first["nodes"], pods=first["pods"], unplaced=pods)).waiting == 3
+
+
+def sized(name: str, cores: int) -> Node:
+    return a_node(name, age_s=5000, allocatable=parse_resources({"cpu": str(cores), "pods": "110"}))
+
+
+@pytest.mark.parametrize(
+    ("waited", "seconds", "waiting"), [(True, 59.5, 4), (True, 60.0, 2), (False, 1.0, 2), (False, 60.0, 2)]
+)
+def test_a_larger_node_is_seen_a_minute_after_the_last_look_for_one(
+    seconds: float, waiting: int, *, waited: bool
+) -> None:
+    """Eight pods of four cores: two share a node of 8 cores, four one of 16. Nobody looks before a pod waits."""
+    story, pods = Story(), tuple(pending(f"p{number}", cpu="4") for number in range(8))
+    daemons = [*daemons_on("small", CNI, LOGS), *daemons_on("large", CNI, LOGS)]
+    story.after(0, a_world(sized("small", 8), pods=daemons, unplaced=pods if waited else ()))
+    both = a_world(sized("small", 8), sized("large", 16), pods=daemons, unplaced=pods)
+    assert story.after(seconds, both).waiting == waiting
+
+
+@pytest.mark.parametrize(("is_first", "released"), [(True, 1), (False, 0)])
+def test_only_a_new_leader_takes_a_pod_without_the_gate_for_one_that_was_let_go(
+    released: int, *, is_first: bool
+) -> None:
+    story = Story(JoinRules(nodes=RULES.nodes, gate=GATE, has_ceiling=True))
+    if not is_first:
+        story.after(0, a_world())
+    assert story.after(5, a_world(unplaced=(pending("p"),))).released == released
 
 
 def test_pods_for_other_nodes_or_about_to_be_placed_want_no_node() -> None:

@@ -101,6 +101,23 @@ def test_without_room_nothing_was_searched_for() -> None:
     assert looked(begun("ab", 2, 0), "ab", 2, 0, 10 * SEARCH_S).hopeless == frozenset()
 
 
+def test_time_in_which_no_machine_was_lacking_is_no_search() -> None:
+    served = looked(begun("a", 0), "a", 0, 4, SEARCH_S)
+    assert looked(served, "a", 1, 4, LONGEST_LOOK_S).hopeless == frozenset()
+
+
+@pytest.mark.parametrize(("room", "hopeless"), [(1, ""), (2, "ab"), (None, "ab")])
+def test_pods_that_wait_where_there_is_room_for_all_are_given_up_while_others_are_served(
+    room: int | None, hopeless: str
+) -> None:
+    """A machine is ordered at each look. At first one was lacking, and two ever since: both pods are given up."""
+    search = begun("ab", 1, room)
+    for _ in range(round(SEARCH_S / LONGEST_LOOK_S)):
+        assert search.hopeless == frozenset()
+        search = looked(search, "ab", 2, room, LONGEST_LOOK_S, orders=True)
+    assert search.hopeless == set(hopeless)
+
+
 def test_a_pause_of_the_service_is_no_search() -> None:
     search = begun("ab", 2).looked(["a", "b"], 2, 4, "offer", 10 * SEARCH_S, is_ordered=False)
     assert search.unused_s == LONGEST_LOOK_S
@@ -181,6 +198,7 @@ def test_pods_that_leave_or_have_ended_want_no_node(change: dict[str, bool], wan
     assert count_demand([pod], RULES, SIZE).nodes == wants
     assert is_loose(pod, RULES) is bool(wants)
     assert is_loose(pending("p", is_gated=True), RULES) is False
+    assert is_loose(pending("p", node_selector={"pool": "b"}), RULES) is False
     assert is_loose(msgspec.structs.replace(pod, kind=PodKind.DAEMON), RULES) is False
 
 
@@ -191,6 +209,8 @@ def test_pods_of_an_owner_without_a_uid_are_one_crowd_with_those_of_none() -> No
     nameless = owned("a", OwnerReference("ReplicaSet", "x", "", controller=True))
     crowds = waiting_crowds([nameless, owned("b", None)], RULES, SIZE)
     assert {crowd.owner for crowd in crowds} == {"jobs/"}
+    (crowd,) = waiting_crowds([pending(name, owner=name, gang="train") for name in "abc"], RULES, SIZE)
+    assert crowd.owner == "jobs/train", "a gang asks as one, whoever owns its pods"
 
 
 def test_what_is_not_said_of_joins_and_of_a_cluster_is_none() -> None:
@@ -208,3 +228,10 @@ def test_many_pods_are_urgent_by_their_priority_alone(least: int | None, urgent:
     rules = replace(RULES, reserved=Reserved(demand_at_most=2, priority_at_least=least))
     pods = [pending(f"p{number}", priority=1000, is_one_per_node=True) for number in range(6)]
     assert count_demand(pods, rules, SIZE).urgent == urgent
+
+
+@pytest.mark.parametrize("priorities", [(1000, 999), (999, 1000)])
+def test_pods_of_one_owner_are_as_urgent_as_the_least_urgent_of_them(priorities: tuple[int, int]) -> None:
+    rules = replace(RULES, reserved=Reserved(demand_at_most=1, priority_at_least=1000))
+    pods = [pending(f"p{priority}", priority=priority) for priority in priorities]
+    assert count_demand(pods, rules, SIZE).urgent == 0

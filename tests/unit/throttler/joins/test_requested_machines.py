@@ -77,6 +77,10 @@ def test_the_longer_of_two_names_that_fit_is_the_groups() -> None:
 def test_a_group_without_nodes_is_told_by_the_selector_that_names_it() -> None:
     by_cloud = throttle("later", **{EKS: "fresh"})
     assert shared({"eks-fresh-1": 5}, (), GPU, by_cloud) == {"gpu": (0, ()), "later": (5, ())}
+    more = {"matchLabels": {EKS: "fresh"}, "matchExpressions": [{"key": "zone", "operator": "Exists"}]}
+    unsure = a_throttle("later", nodes=more, levers={})
+    told = shared({"eks-fresh-1": 5}, (), GPU, unsure)
+    assert told == {"gpu": (5, ("eks-fresh-1",)), "later": (0, ())}, "whether its nodes have a zone is not known"
 
 
 def test_who_selects_every_node_has_every_group() -> None:
@@ -112,3 +116,10 @@ def test_a_machine_deployment_is_of_the_throttle_that_names_it() -> None:
     found = share_groups(AutoscalerStatus(groups), (), (first, second))
     assert (found["second"].status.booting, found["second"].guessed) == (3, ())
     assert (found["first"].status.booting, found["first"].guessed) == (2, ("MachineDeployment/other/gpu",))
+    third = a_throttle("third", nodes={"matchLabels": {"team": "c"}}, levers=lever)
+    found = share_groups(AutoscalerStatus(groups[:1]), (), (first, second, third))
+    assert [(name, one.status.booting, one.guessed) for name, one in found.items()] == [
+        ("first", 0, ()),
+        ("second", 3, ()),
+        ("third", 0, ()),
+    ], "of two that name it the older one has it"
