@@ -240,7 +240,8 @@ def test_several_share_the_allowance() -> None:
     assert (story.size("a"), story.size("b"), story.size("c")) == ("8", "7", "4")
 
 
-def test_one_that_orders_nothing_leaves_its_share_but_for_one_place() -> None:
+@pytest.mark.parametrize("waiting", [1, 10])
+def test_one_that_orders_nothing_leaves_its_share_but_for_one_place(waiting: int) -> None:
     story = Story(body("a"), body("b"))
     for second in range(0, int(DRY_S) + 20, 2):
         story.autoscaler_looks(float(second))
@@ -248,7 +249,7 @@ def test_one_that_orders_nothing_leaves_its_share_but_for_one_place() -> None:
         assert orders is not None
         orders["spec"]["replicas"] += second % 10 == 0
         story.autoscaler_looks(float(second))
-        story.look(room(allowance=8), float(second))
+        story.look(room(allowance=8, waiting=waiting), float(second))
     replicas = [thing.spec.replicas for thing in story.things()]
     assert story.size("a") == str(replicas[0] + 1)
     assert story.size("b") == str(replicas[1] + 7)
@@ -288,6 +289,29 @@ def test_a_lower_size_that_the_user_sets_meanwhile_is_what_the_autoscaler_shall_
     story.autoscaler_looks(32.0)
     decision = story.look(room(allowance=9), 150.0)["a"]
     assert (story.size(), decision.state, decision.because.code) == ("6", LeverState.HANDED_BACK, "UserLimitIsLower")
+
+
+def test_the_users_size_where_ours_stood_is_told_and_needs_nobody_to_confirm_it() -> None:
+    story = Story(body(size="8", replicas=4))
+    for now_s, allowance, size in ((0.0, 2, "6"), (10.0, 9, "8"), (50.0, 9, "8")):
+        decision = story.look(room(allowance=allowance), now_s)["a"]
+        assert story.size() == size
+    assert (decision.state, decision.because.code) == (LeverState.CONFIRMED, "UserLimitIsLower")
+    assert decision.because.detail["limit"] == "8"
+
+
+def test_while_nobody_sees_no_group_runs_dry() -> None:
+    story = Story(body("a"), body("b"))
+    for now_s, may_move in ((0.0, True), (10.0, False), (40.0, False), (50.0, True)):
+        story.look(room(allowance=8, may_move=may_move), now_s)
+        story.autoscaler_looks(now_s)
+    assert (story.size("a"), story.size("b")) == ("8", "8")
+    ordered = story.servers["b"].body
+    assert ordered is not None
+    ordered["spec"]["replicas"] += 1
+    story.autoscaler_looks(52.0)
+    story.look(room(allowance=8), 52.0)
+    assert (story.size("a"), story.size("b")) == ("8", "9"), "neither ordered nothing for half a minute"
 
 
 def test_another_throttles_object_is_left_to_it() -> None:

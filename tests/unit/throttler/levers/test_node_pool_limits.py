@@ -367,6 +367,15 @@ class TestTrust:
             story.server.observed()
         assert decision.because.reason is not LeverReason.OVERRUN
 
+    def test_a_limit_of_the_users_where_ours_stood_is_told_and_confirmed(self) -> None:
+        story = Story({"cpu": "40"})
+        for now_s, there in ((0.0, 3), (10.0, 4), (20.0, 9)):
+            decision = story.look(room(allowance=1), claims(there, capacity={"cpu": "8"}), now_s)
+            story.server.observed()
+            assert (story.limits or {})["cpu"] == ("32" if there == 3 else "40")
+        assert (decision.state, decision.because.reason) == (LeverState.CONFIRMED, LeverReason.USER_LIMIT_IS_LOWER)
+        assert decision.because.detail["limit"] == "40"
+
     @pytest.mark.parametrize(
         ("count", "drifted", "is_overrun"), [(6, 0, False), (7, 0, True), (6, 1, False), (7, 1, True)]
     )
@@ -520,14 +529,26 @@ class TestUnknownSize:
         assert max(found) == 4
         assert found[-200:] == [2] * 200
 
-    def test_room_for_a_size_that_the_pool_has_is_doubled_when_an_order_is_long_overdue(self) -> None:
+    @pytest.mark.parametrize(
+        ("hint", "soon"),
+        [
+            ({"cpu": 8000, "pods": 1000}, "56"),
+            ({"cpu": 8001}, "88"),
+            ({"cpu": 8000, "memory": 32 * 2**30 * 1000}, "56"),
+            ({"cpu": 8000, "memory": 33 * 2**30 * 1000}, "88"),
+        ],
+    )
+    def test_room_for_a_size_that_the_pool_has_is_doubled_when_an_order_is_long_overdue(
+        self, hint: Resources, soon: str
+    ) -> None:
+        """For a larger one sooner."""
         story = Story()
         found = []
         for second in range(0, 50, 10):
-            story.look(room(allowance=4), claims(3), float(second), hint={"cpu": 8000})
+            story.look(room(allowance=4), claims(3), float(second), hint=hint)
             story.server.observed()
             found.append((story.limits or {})["cpu"])
-        assert found == ["56", "56", "56", "152", "280"], "three machines of 8 cores, and four more"
+        assert found == ["56", "56", soon, "152", "280"], "three machines of 8 cores, and four more"
 
     def test_room_for_what_can_never_start_is_not_kept_open(self) -> None:
         story = Story()

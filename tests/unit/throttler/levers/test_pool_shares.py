@@ -351,6 +351,11 @@ class TestNotDearer:
         assert market.bought() == {"spot": 0, "on-demand": 60}
         assert market.most_coming <= market.window + 1
 
+    @pytest.mark.parametrize(("pods", "window"), [(1, 24), (60, 1)])
+    def test_a_single_pod_or_place_shows_that_a_pool_is_out_of_stock(self, pods: int, window: int) -> None:
+        market = Market({"spot": 100, "on-demand": 1}, window, pods={"": pods}, stock={"spot": 0}).run(50)
+        assert market.bought() == {"spot": 0, "on-demand": 1}
+
     def test_the_light_pool_closes_as_soon_as_the_heavy_one_has_machines_again(self) -> None:
         market = Market({"spot": 100, "on-demand": 1}, pods={"": 120}, stock={"spot": 0}).run(60)
         before = market.count("on-demand")

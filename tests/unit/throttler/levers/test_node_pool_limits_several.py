@@ -1,0 +1,81 @@
+"""Two NodePools that may serve the same pods: which of them has room at a look, and how much."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.throttler.levers.owned_object import OwnedObject
+from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
+from throttler.joins.demand import Crowd
+from throttler.kube.karpenter import NodeClaim
+from throttler.kube.pod import Scheduling
+from throttler.kube.quantities_and_durations import Resources
+from throttler.levers.lever import THROTTLE_LABEL, Holder, LeverDecision, LeverReason
+from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
+from throttler.levers.pool_shares import WaitingWork
+
+HOLDER = Holder(throttle="default", epoch=1)
+
+
+class Pair:
+    """A heavy pool and a light one, looked at again and again; Karpenter sees each ceiling and orders nothing."""
+
+    def __init__(self, requests: Resources, machines: tuple[NodeClaim, ...] = (), **heavy: Any) -> None:
+        body = pool_body(name="heavy", weight=100)
+        self.servers = {
+            "heavy": OwnedObject({**body, **{part: {**body.get(part, {}), **more} for part, more in heavy.items()}}),
+            "light": OwnedObject(pool_body(name="light")),
+        }
+        self.waiting = WaitingWork(crowds=(Crowd(Scheduling(), requests, 10.0),))
+        self.machines, self.memory = {"heavy": machines, "light": ()}, NodePoolMemory()
+
+    def look(self, now_s: float = 0.0, **budget: Any) -> dict[str, LeverDecision]:
+        views = [NodePoolView(pool=one.pool(), claims=self.machines[name]) for name, one in self.servers.items()]
+        decisions, self.memory = decide_node_pools(views, room(**budget), self.waiting, HOLDER, self.memory, now_s)
+        for name, decision in zip(("heavy", "light"), decisions, strict=True):
+            for write in decision.writes:
+                self.servers[name].carry_out(write)
+                self.servers[name].observed()
+        return {decision.name.removeprefix("NodePool/"): decision for decision in decisions}
+
+    def cores(self, name: str) -> Any:
+        return (self.servers[name].pool().spec.limits or {}).get("cpu")
+
+
+@pytest.mark.parametrize(
+    ("heavy", "cores"),
+    [
+        ({}, "0"),
+        ({"spec": {"replicas": 3}}, "32"),
+        ({"metadata": {"labels": {THROTTLE_LABEL: "other"}}}, "32"),
+        ({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, "32"),
+        ({"spec": {"limits": {"nodes": "0"}}}, "32"),
+    ],
+    ids=["usual", "static", "another throttle's", "not ready", "at its user's limit"],
+)
+def test_the_light_pool_has_room_at_once_where_the_heavy_one_can_order_nothing(
+    heavy: dict[str, Any], cores: str
+) -> None:
+    pair = Pair({"cpu": 7000}, **heavy)
+    pair.look(allowance=4)
+    assert pair.cores("light") == cores
+
+
+@pytest.mark.parametrize(
+    ("requests", "heavy", "light"),
+    [
+        ({"cpu": 7000}, ["56", "56", "56", "32", "32"], ["0", "0", "0", "24", "24"]),
+        ({"cpu": 9000}, ["56", "56", "88", "56", "56"], ["0", "0", "0", "48", "48"]),
+    ],
+)
+def test_a_heavy_pool_that_has_run_dry_keeps_one_place_and_tries_room_for_machines_that_it_never_had(
+    requests: Resources, heavy: list[str], light: list[str]
+) -> None:
+    """It has three machines of 8 cores, and four more may be ordered: one of up to four times that size at last."""
+    pair, found = Pair(requests, claims(3, pool="heavy")), []
+    for now_s in (0.0, 10.0, 20.0, 30.0, 40.0):
+        decisions = pair.look(now_s, allowance=4)
+        found.append((pair.cores("heavy"), pair.cores("light")))
+    assert found == [*zip(heavy, light, strict=True)]
+    assert decisions["heavy"].because.reason is LeverReason.RAN_DRY
+    assert decisions["heavy"].because.detail["waited"] == 40
