@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.kube.cluster_autoscaler import MOST_MACHINES, AutoscalerStatus, CapacityQuota, NodeGroup, read_status
+from throttler.kube.cluster_autoscaler import (
+    MIN_SIZE,
+    MOST_MACHINES,
+    AutoscalerStatus,
+    CapacityQuota,
+    MachineDeployment,
+    NodeGroup,
+    read_status,
+)
 from throttler.kube.metadata import OwnedMetadata
 
 RECORDED = Path(__file__).resolve().parents[3] / "recorded" / "cluster_autoscaler_status_1.36.1.yaml"
@@ -52,8 +60,9 @@ def test_other_texts_say_nothing(text: str) -> None:
     assert read_status(text) is None
 
 
-def test_a_time_that_cannot_be_read_is_none() -> None:
-    found = read_status("nodeGroups:\n- health:\n    cloudProviderTarget: 2\n  name: a\ntime: soon\n")
+@pytest.mark.parametrize("time", ["soon", "2026-13-21 07:16:12 +0000 UTC", "2026-11-21 07:16:12"])
+def test_a_time_that_cannot_be_read_is_none(time: str) -> None:
+    found = read_status(f"nodeGroups:\n- health:\n    cloudProviderTarget: 2\n  name: a\ntime: {time}\n")
     assert found == AutoscalerStatus((NodeGroup("a", target=2),))
 
 
@@ -88,6 +97,15 @@ def test_a_quota_is_valid_by_the_condition_of_that_name(type_: str, *, is_valid:
     body = {"metadata": {"name": "cap"}, "status": {"conditions": [{"type": type_, "status": "True"}]}}
     assert (msgspec.convert(body, CapacityQuota).validity is not None) is is_valid
     assert msgspec.convert({"metadata": {"name": "cap"}}, CapacityQuota).validity is None
+
+
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [("3", 3), ("999999999", 999_999_999), ("1000000000", 0), ("-1", 0), ("1k", 0), ("\u00b2", 0), ("", 0), (None, 0)],
+)
+def test_a_smallest_size_that_is_no_whole_number_is_none(written: str | None, size: int) -> None:
+    annotations = {} if written is None else {MIN_SIZE: written}
+    assert MachineDeployment(OwnedMetadata("group", annotations=annotations)).min_size == size
 
 
 def test_a_quota_that_does_not_say_its_version_is_of_the_newest() -> None:
