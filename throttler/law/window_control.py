@@ -434,10 +434,12 @@ def _idle(facts: LawInput) -> WindowUpdate:
 def _start_window(facts: LawInput) -> float:
     """What was learned; cold, no more than what the requests of joins may cost allows."""
     window = window_steps.start_window(facts.memory.knee, facts.now_s, facts.settings)
-    if facts.memory.knee.window is not None:
+    knee = facts.memory.knee.window
+    if knee is not None:
+        if facts.has_waves:
+            window = min(window, max(knee, facts.settings.window_initial))
         if facts.is_prompt:
-            known = min(window, facts.memory.knee.window if facts.has_waves else PROMPT_START * window)
-            return max(facts.settings.window_initial, known)
+            return max(facts.settings.window_initial, window if facts.has_waves else PROMPT_START * window)
         window = max(window, _by_cost(facts))
         bearable = facts.committed_window
         return window if bearable is None else max(min(window, facts.settings.window_initial), min(window, bearable))

@@ -66,17 +66,25 @@ def test_a_first_look_asks_for_the_whole_window() -> None:
     assert (verdict.allowance, verdict.spare) == (24, 0)
 
 
-def test_a_remembered_first_wave_is_the_crest_that_was_borne() -> None:
-    """Not half of it: the lull until the next wave costs a boot, and a gate that opens at once is not what it meets."""
-    taught = Learned(window=60, join_s=5, boot_s=5, age_s=60, is_proven=True)
+@pytest.mark.parametrize("join_s", [5, 16], ids=["prompt joins", "joins that take a while"])
+def test_a_remembered_first_wave_is_the_crest_that_was_borne(join_s: float) -> None:
+    """Not half of it: the lull until the next wave costs a boot, and a gate that opens at once is not what it meets.
+
+    Nor more: all of it comes together.
+    """
+    taught = Learned(window=60, join_s=join_s, boot_s=5, age_s=60, is_proven=True)
     loop = Loop(settings=LawSettings(has_gate=False), memory=LawMemory.start(taught))
     loop.calm(Joins(), times=10)
     verdict = loop.calm(Joins(waiting=150))
     assert (round(verdict.window), verdict.allowance) == (60, 60)
     assert verdict.phase is Phase.AVOID, "doubling from a limit that was met passes it"
-    unmet = Loop(settings=loop.settings, memory=LawMemory.start(replace(taught, is_proven=False)))
-    unmet.calm(Joins(), times=10)
-    assert unmet.calm(Joins(waiting=150)).phase is Phase.SLOW_START
+
+
+def test_a_remembered_wave_that_met_no_limit_may_double() -> None:
+    taught = Learned(window=60, join_s=5, boot_s=5, age_s=60, is_proven=False)
+    loop = Loop(settings=LawSettings(has_gate=False), memory=LawMemory.start(taught))
+    loop.calm(Joins(), times=10)
+    assert loop.calm(Joins(waiting=150)).phase is Phase.SLOW_START
 
 
 def test_what_was_ordered_just_now_fills_the_window() -> None:
