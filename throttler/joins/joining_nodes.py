@@ -13,7 +13,7 @@ from throttler.joins.join_memory import NONE_YET, JoinMemory
 from throttler.joins.joins import NO_PODS, JoinRules, JoinWorld
 from throttler.kube.daemon_set import DaemonSet, wants_daemon
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node
-from throttler.kube.pod import Pod, PodKind
+from throttler.kube.pod import Pod
 from throttler.kube.taints import UNREGISTERED_TAINT, Taint, is_joining_taint
 
 LATE_JOINS, LEAST_JOIN_S = 5.0, 180.0
@@ -77,11 +77,7 @@ def _is_held(node: Node, rules: JoinRules) -> bool:
 
 
 def _by_daemons(expected: tuple[DaemonSet, ...], pods: Iterable[Pod]) -> Stage:
-    runs = {
-        pod.owner.uid: pod.is_running
-        for pod in pods
-        if pod.kind is PodKind.DAEMON and pod.owner is not None and not pod.is_terminating
-    }
+    runs = {pod.owner.uid: pod.is_running for pod in pods if pod.owner is not None and not pod.is_terminating}
     if any(daemon_set.uid not in runs for daemon_set in expected):
         return Stage.WITHOUT_DAEMONS
     return Stage.USABLE if all(runs[daemon_set.uid] for daemon_set in expected) else Stage.STARTING_DAEMONS

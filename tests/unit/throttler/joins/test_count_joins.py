@@ -1,6 +1,7 @@
 """Counting joins over time: each test tells a short story tick by tick."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -24,7 +25,7 @@ from throttler.joins.count_joins import count_joins, is_controller_bound
 from throttler.joins.join_memory import JoinMemory
 from throttler.joins.joins import JoinRules, Joins, JoinWorld
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
-from throttler.kube.node import Node
+from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import Pod, PodKind
 from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector
@@ -101,9 +102,9 @@ def test_a_node_that_never_gets_ready_leaves_by_the_kill_timer() -> None:
     story.after(0, a_world())
     never = a_world(a_node("a", is_ready=False))
     assert story.after(10, never).joining == 1
-    joins = story.after(900, never)
-    assert (joins.joining, joins.lost, joins.joined) == (0, 1, 0)
-    assert story.after(10, never).lost == 1
+    for seconds in (900, 10):
+        joins = story.after(seconds, never)
+        assert (joins.joining, joins.lost, joins.joined, joins.registered) == (0, 1, 0, 1)
 
 
 def test_a_daemon_pod_that_never_starts_does_not_hold_a_place_for_long() -> None:
@@ -114,6 +115,21 @@ def test_a_daemon_pod_that_never_starts_does_not_hold_a_place_for_long() -> None
     assert story.after(290, stuck).joining == 1
     joins = story.after(20, stuck)
     assert (joins.joining, joins.joined, joins.join_s) == (0, 1, 20.0)
+    assert story.memory.usual_joins == {}, "it says nothing of how long joins take"
+
+
+def test_a_node_on_which_no_daemon_pod_is_made_joins_until_its_kill_timer() -> None:
+    story = Story()
+    story.after(0, a_world())
+    bare = a_world(a_node("a"))
+    assert [story.after(seconds, bare).joining for seconds in (10, 400, 490, 1)] == [1, 1, 1, 0]
+
+
+def test_a_node_that_is_being_deleted_joins_no_more() -> None:
+    story = Story()
+    story.after(0, a_world())
+    joins = story.after(10, a_world(a_node("a", is_ready=False, is_deleting=True)))
+    assert (joins.joining, joins.registered, joins.joined) == (0, 1, 0)
 
 
 def test_a_node_that_got_ready_late_has_all_the_time_for_its_daemon_pods() -> None:
@@ -149,7 +165,12 @@ def test_machines_of_karpenter_boot_until_their_node_is_there() -> None:
     story = Story()
     story.after(0, a_world())
     claims = (a_claim("c1", age_s=-5), a_claim("c2", age_s=-5))
-    joins = story.after(10, a_world(claims=claims))
+    going = a_claim("c3", age_s=-5)
+    going = msgspec.structs.replace(
+        going, metadata=msgspec.structs.replace(going.metadata, deletion_timestamp=datetime.now(UTC))
+    )
+    others = (going, a_claim("c4", age_s=-5, pool="b"))
+    joins = story.after(10, a_world(claims=(*claims, *others)))
     assert (joins.booting, joins.in_flight, joins.oldest_booting_s) == (2, 2, 5.0)
     node = a_node("n1", age_s=-40, is_ready=False, taints=(UNREGISTERED,))
     joins = story.after(30, a_world(node, claims=claims))
@@ -177,14 +198,33 @@ def test_a_machine_that_the_autoscaler_gives_up_at_its_timer_is_lost_and_one_can
     assert story.after(60, a_world()).lost == 1
 
 
+def test_a_machine_that_registers_just_before_its_timer_is_not_lost() -> None:
+    story = Story()
+    story.after(0, a_world())
+    story.after(1, a_world(claims=(a_claim("c"),)))
+    came = a_world(a_node("n", age_s=-850, is_ready=False), claims=(a_claim("c", is_registered=True),))
+    joins = story.after(850, came)
+    assert (joins.booting, joins.joining, joins.lost) == (0, 1, 0)
+
+
 def test_cluster_autoscaler_tells_what_boots_and_what_registered_since_is_taken_off() -> None:
     story = Story()
     story.after(0, a_world())
     status = a_status(5, at_s=WALL_S + 10)
     assert story.after(10, a_world(autoscaler=status)).booting == 5
     fresh = [a_node(n, age_s=-15, is_ready=False) for n in ("a", "b")]
-    joins = story.after(10, a_world(*fresh, autoscaler=status))
-    assert (joins.booting, joins.joining, joins.boot_s) == (3, 2, 10.0)
+    karpenters = a_node("c", age_s=-15, is_ready=False, labels={KARPENTER_POOL_LABEL: "p"})
+    counted = a_node("d", age_s=-10, is_ready=False)
+    joins = story.after(10, a_world(*fresh, karpenters, autoscaler=status))
+    assert (joins.booting, joins.joining, joins.boot_s) == (3, 3, 10.0)
+    assert story.after(1, a_world(*fresh, karpenters, counted, autoscaler=status)).booting == 3
+
+
+def test_nothing_is_taken_off_what_cluster_autoscaler_says_without_a_time() -> None:
+    story = Story()
+    story.after(0, a_world())
+    assert story.after(10, a_world(autoscaler=a_status(5))).booting == 5
+    assert story.after(10, a_world(a_node("a", age_s=-15, is_ready=False), autoscaler=a_status(5))).booting == 5
 
 
 def test_what_has_even_become_usable_since_cluster_autoscaler_looked_is_taken_off() -> None:
@@ -423,7 +463,7 @@ def test_the_controller_managers_own_limit_is_recognised_only_while_the_servers_
     story = Story()
     nodes = [a_node(f"n{i}", age_s=-1) for i in range(5)]
     story.after(0, a_world())
-    story.after(5, a_world(*nodes, index=1.1))
+    assert not story.after(5, a_world(*nodes, index=1.1)).is_controller_bound
     assert story.after(6, a_world(*nodes, index=1.1)).is_controller_bound
     assert not story.after(1, a_world(*nodes, index=5.0)).is_controller_bound
     assert not story.after(1, a_world(*nodes, index=None)).is_controller_bound

@@ -1,6 +1,7 @@
 """What waiting pods need, whose they are, and which of them were searched a node for in vain."""
 
 from dataclasses import fields, replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -82,7 +83,10 @@ def looked(
 
 
 def begun(pods: str, unserved: int, room: int | None = 4) -> Search:
-    search = Search(offer="offer").looked(list(pods), unserved, room, "offer", 0.0, is_ordered=False)
+    """After a first look, which begins anew, and one that is told how many machines are lacking."""
+    search = Search()
+    for _ in range(2):
+        search = search.looked(list(pods), unserved, room, "offer", 0.0, is_ordered=False)
     return replace(search, waiting=unserved)
 
 
@@ -98,7 +102,8 @@ def test_no_more_are_given_up_than_machines_are_lacking_and_the_first_comers_fir
 
 
 def test_without_room_nothing_was_searched_for() -> None:
-    assert looked(begun("ab", 2, 0), "ab", 2, 0, 10 * SEARCH_S).hopeless == frozenset()
+    search = looked(begun("ab", 2, 0), "ab", 2, 0, 10 * SEARCH_S)
+    assert (search.hopeless, search.unused_s, search.for_all_s) == (frozenset(), 0.0, 0.0)
 
 
 def test_time_in_which_no_machine_was_lacking_is_no_search() -> None:
@@ -106,21 +111,51 @@ def test_time_in_which_no_machine_was_lacking_is_no_search() -> None:
     assert looked(served, "a", 1, 4, LONGEST_LOOK_S).hopeless == frozenset()
 
 
-@pytest.mark.parametrize(("room", "hopeless"), [(1, ""), (2, "ab"), (None, "ab")])
-def test_pods_that_wait_where_there_is_room_for_all_are_given_up_while_others_are_served(
-    room: int | None, hopeless: str
+@pytest.mark.parametrize(("room", "is_ordered", "hopeless"), [
+    (1, True, ""), (2, True, "ab"), (2, False, "ab"), (None, True, "ab"), (None, False, ""),
+])  # fmt: skip
+def test_pods_that_wait_where_there_is_room_for_all_are_given_up_though_others_are_served(
+    room: int | None, hopeless: str, *, is_ordered: bool
 ) -> None:
-    """A machine is ordered at each look. At first one was lacking, and two ever since: both pods are given up."""
-    search = begun("ab", 1, room)
-    for _ in range(round(SEARCH_S / LONGEST_LOOK_S)):
-        assert search.hopeless == frozenset()
-        search = looked(search, "ab", 2, room, LONGEST_LOOK_S, orders=True)
-    assert search.hopeless == set(hopeless)
+    """A machine is ordered at the first look; where nothing bounds the autoscaler, only the last order tells of it."""
+    search = looked(begun("ab", 1, room), "ab", 2, room, SEARCH_S - 1, orders=True)
+    assert search.hopeless == frozenset()
+    assert looked(search, "ab", 2, room, 1, orders=is_ordered).hopeless == set(hopeless)
+
+
+def test_no_more_are_given_up_beside_others_than_were_lacking_all_the_time() -> None:
+    search = begun("ab", 2)
+    for unserved, hopeless in ((1, ""), (2, ""), (2, ""), (2, ""), (2, ""), (2, "a"), (2, "ab")):
+        search = looked(search, "ab", unserved, 4, LONGEST_LOOK_S, orders=True)
+        assert search.hopeless == set(hopeless), "three minutes ago no more than one was"
 
 
 def test_a_pause_of_the_service_is_no_search() -> None:
     search = begun("ab", 2).looked(["a", "b"], 2, 4, "offer", 10 * SEARCH_S, is_ordered=False)
     assert search.unused_s == LONGEST_LOOK_S
+    first = Search().looked(["a"], 1, 4, "offer", 5.0, is_ordered=False)
+    assert looked(first, "a", 1, 4, LONGEST_LOOK_S).unused_s == 0.0, "what was lacking before is not known"
+
+
+@pytest.mark.parametrize(
+    ("how", "claims", "hopeless"),
+    [
+        ({}, (), 1),
+        ({"is_gated": True, "gates": ("gate",), "is_tried": False}, (), 0),
+        ({"node_selector": {"pool": "b"}}, (), 0),
+        ({}, ("unseen",), 0),
+    ],
+    ids=["lacks a machine", "behind our gate", "for other nodes", "its node is not in the view yet"],
+)
+def test_only_pods_that_an_autoscaler_sees_and_that_lack_a_machine_of_ours_are_given_up(
+    how: dict[str, Any], claims: tuple[str, ...], hopeless: int
+) -> None:
+    story = Story(replace(RULES, gate="gate", has_ceiling=True))
+    registered = [a_claim(name, is_registered=True) for name in claims]
+    come = [msgspec.structs.replace(c, status=msgspec.structs.replace(c.status, node_name="n")) for c in registered]
+    for _ in range(11):
+        joins = story.after(25, a_world(unplaced=(pending("p", **how),), claims=tuple(come), room=4))
+    assert joins.hopeless_pods == hopeless
 
 
 def test_a_machine_that_is_ordered_begins_the_search_anew_for_those_that_it_may_be_for() -> None:
@@ -156,13 +191,16 @@ def test_hopeless_pods_are_told_and_do_not_wait() -> None:
 
 
 @pytest.mark.parametrize(
-    ("node_name", "is_deleting", "waiting"), [("new", False, 2), ("new", True, 3), ("", False, 3), ("old", False, 3)]
-)
+    ("node_name", "is_deleting", "is_registered", "waiting"),
+    [("new", False, True, 2), ("new", True, True, 3), ("", False, True, 3), ("old", False, True, 3),
+     ("new", False, False, 2)],
+)  # fmt: skip
 def test_a_machine_that_has_registered_comes_for_pods_before_its_node_is_seen(
-    node_name: str, is_deleting: bool, waiting: int
+    node_name: str, waiting: int, *, is_deleting: bool, is_registered: bool
 ) -> None:
+    """One that has not boots, and comes for one pod as well."""
     old, pods = a_node("old", age_s=9999), tuple(pending(name, owner=name) for name in "abc")
-    claim = a_claim("new", is_registered=True)
+    claim = a_claim("new", is_registered=is_registered)
     leaving = claim.metadata.creation_timestamp if is_deleting else None
     claim = msgspec.structs.replace(
         claim,
@@ -202,6 +240,11 @@ def test_pods_that_leave_or_have_ended_want_no_node(change: dict[str, bool], wan
     assert is_loose(msgspec.structs.replace(pod, kind=PodKind.DAEMON), RULES) is False
 
 
+def test_a_pod_that_was_let_go_wants_a_node_before_the_scheduler_has_tried_it() -> None:
+    pod = pending("p", is_tried=False)
+    assert [count_demand([pod], RULES, SIZE, let_go).nodes for let_go in ((), ("another",), (pod.uid,))] == [0, 0, 1]
+
+
 def test_pods_of_an_owner_without_a_uid_are_one_crowd_with_those_of_none() -> None:
     def owned(name: str, owner: OwnerReference | None) -> Pod:
         return msgspec.structs.replace(pending(name), owner=owner)
@@ -220,7 +263,9 @@ def test_what_is_not_said_of_joins_and_of_a_cluster_is_none() -> None:
 
 
 def test_a_pod_that_has_its_node_may_use_no_other() -> None:
-    assert not may_use(msgspec.structs.replace(pending("p"), scheduling=None), RULES)
+    placed = msgspec.structs.replace(pending("p"), scheduling=None)
+    assert (may_use(placed, RULES), is_loose(placed, RULES)) == (False, False)
+    assert (count_demand([placed], RULES, SIZE).nodes, nodes_of([placed], SIZE)) == (0, 0)
 
 
 @pytest.mark.parametrize(("least", "urgent"), [(None, 0), (1000, 6), (1001, 0), (999, 6)])

@@ -92,6 +92,21 @@ def test_a_node_that_never_gets_ready_is_late_after_five_joins() -> None:
     assert (joins.joining, joins.late, joins.lost) == (0, 0, 1)
 
 
+def test_late_joins_do_not_hide_what_the_others_wait_for() -> None:
+    """Three of three wait for pods that are not made; the five that are late never get Ready."""
+    story = Story()
+    story.after(0, a_world())
+    broken = [a_node(f"broken-{number}", is_ready=False) for number in range(5)]
+    story.after(10, a_world(*broken))
+    story.after(10, a_world(*broken, a_node("good", is_ready=False)))
+    there = [*broken, a_node("good")], daemons_on("good", CNI, LOGS)
+    story.after(20, a_world(*there[0], pods=there[1]))
+    bare = [a_node(f"bare-{number}", age_s=-220.0) for number in range(3)]
+    joins = story.after(LEAST_JOIN_S, a_world(*there[0], *bare, pods=there[1], index=1.0))
+    assert (joins.joining, joins.late_joining) == (8, 5)
+    assert story.after(6, a_world(*there[0], *bare, pods=there[1], index=1.0)).is_controller_bound
+
+
 def test_on_servers_that_stand_still_no_join_is_late() -> None:
     story = Story()
     story.after(0, a_world())

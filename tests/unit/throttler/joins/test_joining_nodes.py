@@ -6,6 +6,7 @@ from throttler.api.throttle import LabelLever
 from throttler.joins.joining_nodes import ExpectedDaemons, Stage, stage_of
 from throttler.joins.joins import JoinRules
 from throttler.kube.daemon_set import DaemonSet
+from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.selectors import Requirement
@@ -34,6 +35,8 @@ def test_a_ready_node_joins_until_its_daemon_pods_run() -> None:
     assert stage(node, *daemons_on("n", CNI)) is Stage.WITHOUT_DAEMONS
     assert stage(node, *daemons_on("n", CNI), *daemons_on("n", LOGS, is_running=False)) is Stage.STARTING_DAEMONS
     assert stage(node, *daemons_on("n", CNI, LOGS)) is Stage.USABLE
+    bare = Pod(ObjectKey("jobs", "bare"), "uid-bare", "1", "n", 0, {})
+    assert stage(node, *daemons_on("n", CNI, LOGS), bare) is Stage.USABLE, "it runs nobody else's pod"
 
 
 def test_a_pod_that_is_leaving_does_not_count() -> None:
