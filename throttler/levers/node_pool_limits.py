@@ -360,10 +360,9 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
         if room.charge > 1:
             return because(LeverReason.WIDE_POOL, ceiling=ceiling, share=room.share, charge=room.charge)
         usage = f"{format_milli(figures.usage.get(CPU, 0))} cores"
-        cores = [size.get(CPU, 0) for size in figures.sizes] or [0]
-        smallest, largest = min(cores), max(cores)
-        if largest >= DIFFERS_MUCH * smallest > 0:
-            detail = {"smallest": format_milli(smallest), "largest": format_milli(largest), "share": room.share}
+        cores = sorted(size.get(CPU, 0) for size in figures.sizes)
+        if cores and cores[-1] >= DIFFERS_MUCH * cores[0] > 0:
+            detail = {"smallest": format_milli(cores[0]), "largest": format_milli(cores[-1]), "share": room.share}
             return because(LeverReason.PACING_IN_CAPACITY, ceiling=ceiling, **detail)
         return because(LeverReason.PACING, ceiling=ceiling, usage=usage, share=room.share)
 
@@ -375,7 +374,7 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
         two replacements at once (observed, 1.15.0).
         """
         in_force, before = _cores(self.kept), _cores(self.memory.before)
-        if in_force is None or before is None or not self.figures.largest:
+        if in_force is None or before is None:
             return None
         remaining = [claim for claim in self.view.claims if not claim.is_deleting]
         usage = total(size_of(claim) for claim in remaining).get(CPU, 0)

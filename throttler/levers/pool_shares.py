@@ -207,11 +207,6 @@ class Need:
     lighter: str = ""
     """The pool that serves them because this one ordered nothing."""
 
-    @property
-    def is_open(self) -> bool:
-        """Whether machines of this pool would not be bought in place of a heavier one's."""
-        return _whole(self.nodes) > 0 or not (self.heavier or self.lighter)
-
     def and_also(self, crowd: Crowd, nodes: float) -> "Need":
         """With so many nodes for this crowd."""
         return replace(
@@ -273,7 +268,8 @@ def pool_rooms(
     usable = {candidate.name: candidate for candidate in candidates if not candidate.is_full}
     wanted = {name: _whole(needs[name].nodes) for name in usable}
     good = [name for name, candidate in usable.items() if not (candidate.is_late or candidate.is_dry)]
-    idle = [name for name in good if needs[name].is_open and not wanted[name]]
+    # Of a pool that is passed over for a heavier one a machine would be bought in place of that one's.
+    idle = [name for name in good if not wanted[name] and not needs[name].heavier]
     passing = [name for name in usable if needs[name].lighter and not needs[name].heavier and not wanted[name]]
     steps: list[dict[str, int]] = [
         {name: _whole(needs[name].urgent) for name in good},

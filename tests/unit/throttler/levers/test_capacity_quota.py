@@ -296,6 +296,14 @@ def test_quota_of_the_user_that_is_lower_is_left_alone() -> None:
     assert "limit 5 is lower" in decision.because.sentence
 
 
+def test_a_lower_quota_that_its_user_deletes_is_no_loss_of_ours() -> None:
+    story = Story(quota_body(5))
+    story.look(room(**THERE), 0.0)
+    story.server.body = None
+    decision = story.look(room(**THERE), 10.0)
+    assert (decision.state, story.nodes) == (LeverState.PENDING, "16")
+
+
 def test_quota_of_the_user_that_becomes_the_lower_one_gets_its_value_where_ours_stood() -> None:
     story = Story(quota_body(15))
     assert story.look(room(allowance=1, **THERE), 0.0).ceiling == "nodes 13"

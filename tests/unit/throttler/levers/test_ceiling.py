@@ -21,6 +21,7 @@ from throttler.levers.ceiling import (
     Uptake,
     is_pool_taken_up,
     let_go,
+    name_of,
 )
 from throttler.levers.lever import (
     TURN_S,
@@ -244,6 +245,12 @@ def test_limits_that_somebody_took_off_alone_are_contested() -> None:
     pool.look(0.0)
     pool.edit(spec={"limits": None})
     assert pool.look(40.0).state is LeverState.CONTESTED
+    assert pool.cores == "56", "his limit is none from then on, and ours is written again"
+    unlimited = Pool(None)
+    unlimited.look(0.0)
+    unlimited.edit(spec={"limits": None})
+    unlimited.look(40.0)
+    assert unlimited.cores == "56", "also where there was none before, so that the mark says the same"
 
 
 def test_an_annotation_that_somebody_took_off_under_our_value_goes_back_on() -> None:
@@ -299,4 +306,5 @@ def test_what_is_another_throttles_gets_back_what_we_and_no_newer_leader_of_ours
     decision = let_go("NodePool/gpu", pool.server.pool(), "older", Holder(throttle=throttle, epoch=epoch))
     assert (decision.state, decision.because.reason) == (LeverState.REFUSED, LeverReason.OTHER_THROTTLE)
     assert bool(decision.writes) is gives_back
+    assert name_of(pool.server.pool()) == "NodePool/default"
     assert let_go("NodePool/gpu", None, "older", Holder(throttle=throttle, epoch=epoch)).writes == ()

@@ -33,6 +33,7 @@ BOTH = (PacedAutoscaler.CLUSTER_AUTOSCALER, PacedAutoscaler.KARPENTER)
         ("2147483647", 2**31 - 1),
         ("2147483648", 0),
         ("9" * 19, 0),
+        ("9" * 5000, 0),
         ("", 0),
         ("-1", 0),
         ("1.5", 0),

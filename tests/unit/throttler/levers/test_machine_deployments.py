@@ -176,7 +176,14 @@ def test_never_below_the_smallest_size_which_would_break_the_autoscaler() -> Non
 
 @pytest.mark.parametrize(
     ("size", "why"),
-    [(None, "NotScaled"), ("1k", "LimitUnreadable"), ("", "LimitUnreadable"), ("-1", "LimitUnreadable")],
+    [
+        (None, "NotScaled"),
+        ("1k", "LimitUnreadable"),
+        ("", "LimitUnreadable"),
+        ("-1", "LimitUnreadable"),
+        ("\u00b2", "LimitUnreadable"),
+        ("1000000000", "LimitUnreadable"),
+    ],
 )
 def test_a_group_that_the_autoscaler_does_not_scale_is_refused(size: str | None, why: str) -> None:
     story = Story(body(size=size))
@@ -188,7 +195,41 @@ def test_a_name_under_which_nothing_is_says_so() -> None:
     story = Story(body())
     story.names = ["a", "b"]
     decision = story.look(room())["b"]
-    assert (decision.state, decision.because.code) == (LeverState.REFUSED, "NoMachineDeployment")
+    assert (decision.name, decision.state) == ("MachineDeployment/capi/b", LeverState.REFUSED)
+    assert decision.because.code == "NoMachineDeployment"
+    assert "b" not in story.look(room(may_move=False), 5.0), "it may be there for all that is seen"
+
+
+def test_a_group_that_no_throttle_names_is_left_alone() -> None:
+    story = Story(body("a", size="999999999"), body("b"))
+    story.names = ["a"]
+    decisions = story.look(room(allowance=2))
+    assert ([*decisions], story.size("a"), story.size("b")) == (["a"], "6", "50")
+
+
+def test_room_for_what_exists_cannot_wait() -> None:
+    story = Story(body(replicas=4))
+    story.look(room(allowance=0), 0.0)
+    stands = story.servers["a"].body
+    assert stands is not None
+    stands["spec"]["replicas"] = 6
+    story.look(room(allowance=0), 0.5)
+    assert story.size() == "6", "somebody scaled it by hand, and more room for others could have waited"
+
+
+def test_a_size_of_none_is_taken_up_when_the_autoscaler_knows_no_such_group() -> None:
+    story = Story(body(replicas=0))
+    story.look(room(allowance=0), 0.0)
+    decision = story.look(room(allowance=0), 2.0)["a"]
+    assert (story.size(), decision.state) == ("0", LeverState.CONFIRMED)
+
+
+def test_a_size_that_stands_is_remembered_once() -> None:
+    story = Story(body())
+    for second in range(0, 20, 5):
+        story.look(room(allowance=2), float(second))
+    (memory,) = story.memory.groups.values()
+    assert memory.offered == ((0.0, 6),)
 
 
 @pytest.mark.parametrize("operation", ["Update", "Apply"])
@@ -200,6 +241,8 @@ def test_in_the_end_the_object_is_as_before(operation: str) -> None:
     story.look(room(waiting=0), 10.0)
     decision = story.look(room(waiting=0), 41.0)["a"]
     assert (decision.state, story.servers["a"].essence()) == (LeverState.HANDED_BACK, before)
+    story.look(room(allowance=3), 50.0)
+    assert story.size() == "7", "the next scale-up is bounded like the first"
 
 
 @pytest.mark.parametrize("done", [0, 1])
@@ -271,7 +314,7 @@ def test_the_one_place_of_a_group_that_orders_nothing_is_taken_from_nobodys_only
     assert (story.size("a"), story.size("b"), story.size("c")) == sizes
 
 
-@pytest.mark.parametrize(("looked_s", "state"), [(59.0, LeverState.CONFIRMED), (61.0, LeverState.PENDING)])
+@pytest.mark.parametrize(("looked_s", "state"), [(59.0, LeverState.CONFIRMED), (60.0, LeverState.PENDING)])
 def test_a_size_of_more_than_a_minute_ago_confirms_nothing(looked_s: float, state: LeverState) -> None:
     story = Story(body(size="500"))
     story.look(room(allowance=2), 0.0)
@@ -300,17 +343,18 @@ def test_the_users_size_where_ours_stood_is_told_and_needs_nobody_to_confirm_it(
     assert decision.because.detail["limit"] == "8"
 
 
-def test_while_nobody_sees_no_group_runs_dry() -> None:
+@pytest.mark.parametrize("pause", [{"may_move": False}, {"waiting": 0}], ids=["nobody sees", "nothing waits"])
+def test_in_a_pause_no_group_runs_dry(pause: dict[str, int]) -> None:
     story = Story(body("a"), body("b"))
-    for now_s, may_move in ((0.0, True), (10.0, False), (40.0, False), (50.0, True)):
-        story.look(room(allowance=8, may_move=may_move), now_s)
+    for now_s in (0.0, 10.0, 30.0, 35.0):
+        story.look(room(allowance=8, **pause if 0.0 < now_s < 35.0 else {}), now_s)
         story.autoscaler_looks(now_s)
     assert (story.size("a"), story.size("b")) == ("8", "8")
     ordered = story.servers["b"].body
     assert ordered is not None
     ordered["spec"]["replicas"] += 1
-    story.autoscaler_looks(52.0)
-    story.look(room(allowance=8), 52.0)
+    story.autoscaler_looks(40.0)
+    story.look(room(allowance=8), 40.0)
     assert (story.size("a"), story.size("b")) == ("8", "9"), "neither ordered nothing for half a minute"
 
 

@@ -32,7 +32,10 @@ def test_no_room_is_given_for_machines_larger_than_any(factor: int, cores_milli:
     assert Charge(factor=factor).within(largest) == within
 
 
-@pytest.mark.parametrize(("offered", "ordered", "factor"), [(8, 1, 8), (8, 4, 8), (8, 6, 4), (8, 8, 4), (8, 16, 2)])
+@pytest.mark.parametrize(
+    ("offered", "ordered", "factor"),
+    [(8, 1, 8), (8, 4, 8), (8, 5, 7), (8, 6, 4), (8, 8, 4), (8, 16, 2), (8, 64, 1), (2, 1, 4)],
+)
 def test_a_charge_is_learned_from_what_a_look_ordered_of_what_was_offered(
     offered: int, ordered: int, factor: int
 ) -> None:
@@ -48,6 +51,8 @@ def test_room_counts_as_offered_once_it_has_stood_for_a_look() -> None:
     assert charge.looked(frozenset({"a"}), 5.5).offered == 2
     assert charge.given(9, 6.0).looked(frozenset({"a"}), 6.0).offered == 2
     assert charge.given(9, 6.5).looked(frozenset({"a"}), 7.0).offered == 9
+    assert charge.given(9, 10.0).looked(frozenset({"a"}), 10.0).offered == 9
+    assert Charge().given(2, 5.0).given(9, 10.0).looked(frozenset({"a"}), 10.0).offered == 2
     assert Charge().looked(frozenset({"a"}), 1.0).offered == 0, "nothing was offered yet"
 
 
@@ -58,6 +63,7 @@ def test_a_machine_that_nobody_saw_is_a_power_of_two_that_holds_the_largest_pod(
     assert size & (size - 1) == 0
     assert size > cores or size == 1024
     assert size // 2 <= cores or size == 1
+    assert (assumed_size({}), assumed_size({"cpu": 5_000_000})) == ({"cpu": 1_000}, {"cpu": 1_024_000})
 
 
 def test_tries_double_the_room_as_far_as_machines_go() -> None:
@@ -66,7 +72,9 @@ def test_tries_double_the_room_as_far_as_machines_go() -> None:
     assert ceiling_of(usage, largest, PoolRoom(share=2)) == {"cpu": 20_000, "memory": 80_000_000}
     assert ceiling_of(usage, largest, PoolRoom(share=2, charge=3))["cpu"] == 52_000
     assert ceiling_of(usage, largest, PoolRoom(share=2, doublings=3))["cpu"] == 132_000
-    assert ceiling_of(usage, largest, PoolRoom(share=2, doublings=60))["cpu"] == 4_000 + 1_024_000
+    for doublings in (59, 60):
+        assert ceiling_of(usage, largest, PoolRoom(share=2, doublings=doublings))["cpu"] == 4_000 + 1_024_000
+    assert ceiling_of(usage, largest, PoolRoom(share=100, doublings=1))["cpu"] == 4_000 + 800_000
 
 
 @pytest.mark.parametrize(
@@ -181,6 +189,8 @@ def test_the_users_own_values_count_where_ours_stand() -> None:
         "kube-balloons.github.io/original": '{"original":{"cpu":null},"ceiling":{"cpu":"16"}}'
     }
     assert has_users_room(msgspec.convert(body, NodePool), claims(2), [EIGHT])
+    body["spec"]["limits"]["memory"] = "64Gi"
+    assert not has_users_room(msgspec.convert(body, NodePool), claims(2), [EIGHT]), "nor is there memory for a third"
 
 
 def test_orders_that_come_in_two_looks_of_one_batch_are_counted_together() -> None:

@@ -129,6 +129,9 @@ def test_user_limit_below_what_exists_stays_and_the_lever_steps_aside() -> None:
     assert story.server.writes == 0
     assert decision.state is LeverState.HANDED_BACK
     assert decision.because.reason is LeverReason.USER_LIMIT_IS_LOWER
+    assert decision.because.detail["limit"] == "8"
+    quiet = story.look(room(waiting=0), claims(3), 1.0)
+    assert quiet.because.reason is LeverReason.NOTHING_WAITS, "nothing of ours has to outlast a pause"
 
 
 def test_object_says_whose_throttle_and_lease_keep_it_in_force() -> None:
@@ -585,14 +588,15 @@ def test_machines_that_leave_count_until_they_are_gone() -> None:
     assert (story.limits or {})["cpu"] == "32"
 
 
-def test_sizes_that_differ_much_are_said() -> None:
+@pytest.mark.parametrize(("cores", "is_much"), [(64, True), (16, True), (15, False)])
+def test_sizes_that_differ_much_are_said(cores: int, *, is_much: bool) -> None:
     story = Story()
-    mixed = (*claims(1), claim("big", capacity={"cpu": "64", "memory": "256Gi"}))
+    mixed = (*claims(1), claim("big", capacity={"cpu": str(cores), "memory": "256Gi"}))
     story.look(room(allowance=2), mixed)
     story.server.observed()
     decision = story.look(room(allowance=2), mixed, 1.0)
-    assert decision.because.reason is LeverReason.PACING_IN_CAPACITY
-    assert "8 to 64 cores" in decision.because.sentence
+    assert (decision.because.reason is LeverReason.PACING_IN_CAPACITY) is is_much
+    assert (f"8 to {cores} cores" in decision.because.sentence) is is_much
 
 
 @pytest.mark.parametrize("state", list(LeverReason))
@@ -609,6 +613,7 @@ def test_every_reason_is_a_sentence(state: LeverReason) -> None:
         ([(500.0, False), (400.0, True)], False),
         ([(500.0, False), (500.0, True)], True),
         ([(500.0, False), (600.0, True)], True),
+        ([(500.0, False), (10.0, False)], True),
     ],
 )
 def test_a_pool_is_late_whose_machines_do_not_become_usable_while_none_of_after_them_has(
@@ -629,3 +634,8 @@ def test_the_newest_machine_tells_when_a_pool_ordered_last() -> None:
     pool = OwnedObject(pool_body()).pool()
     assert NodePoolView(pool=pool, claims=made).ordered_s == START.timestamp() + 9.0
     assert NodePoolView(pool=pool).ordered_s == 0.0
+
+
+def test_machines_on_their_way_are_those_that_are_not_usable_and_do_not_leave() -> None:
+    made = (*(claim(f"s{stage}", stage) for stage in range(4)), *(claim(f"d{s}", s, is_deleting=True) for s in (1, 3)))
+    assert NodePoolView(pool=OwnedObject(pool_body()).pool(), claims=made).coming == {"s0", "s1", "s2"}

@@ -1,4 +1,4 @@
-"""Two NodePools that may serve the same pods: which of them has room at a look, and how much."""
+"""Which NodePools are a lever's, and of two that may serve the same pods which has room at a look, and how much."""
 
 from typing import Any
 
@@ -6,13 +6,16 @@ import pytest
 
 from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
+from tests.unit.throttler.levers.test_pool_shares import a_pool, term
+from throttler.api.throttle import NodePoolLever
 from throttler.joins.demand import Crowd
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.pod import Scheduling
 from throttler.kube.quantities_and_durations import Resources
+from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.levers.lever import THROTTLE_LABEL, Holder, LeverDecision, LeverReason
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
-from throttler.levers.pool_shares import WaitingWork
+from throttler.levers.pool_shares import WaitingWork, is_of
 
 HOLDER = Holder(throttle="default", epoch=1)
 
@@ -79,3 +82,27 @@ def test_a_heavy_pool_that_has_run_dry_keeps_one_place_and_tries_room_for_machin
     assert found == [*zip(heavy, light, strict=True)]
     assert decisions["heavy"].because.reason is LeverReason.RAN_DRY
     assert decisions["heavy"].because.detail["waited"] == 40
+
+
+@pytest.mark.parametrize(
+    ("selector", "names", "is_its"),
+    [
+        (LabelSelector({"pool": "gpu"}), (), True),
+        (LabelSelector({"pool": "cpu"}), (), False),
+        (LabelSelector({"pool": "gpu", "zone": "z1"}), (), True),
+        (LabelSelector({"pool": "gpu", "zone": "z3"}), (), False),
+        (LabelSelector({"pool": "gpu", "tier": "a"}), (), False),
+        (LabelSelector({"pool": "gpu", "other": "a"}), (), False),
+        (LabelSelector({"karpenter.sh/nodepool": "gpu"}), (), True),
+        (LabelSelector(match_expressions=(Requirement("pool", "In", ("gpu", "cpu")),)), (), True),
+        (LabelSelector(match_expressions=(Requirement("pool", "NotIn", ("gpu",)),)), (), False),
+        (LabelSelector({"pool": "cpu"}), ("gpu",), True),
+        (LabelSelector({"pool": "gpu"}), ("other",), False),
+    ],
+)
+def test_a_lever_moves_the_pools_that_it_names_or_whose_nodes_the_throttle_selects(
+    selector: LabelSelector, names: tuple[str, ...], *, is_its: bool
+) -> None:
+    """Its nodes carry pool=gpu, and a zone that is z1 or z2; of their tier it only says that it is not a."""
+    pool = a_pool(labels={"pool": "gpu"}, requirements=[term("zone", "In", "z1", "z2"), term("tier", "NotIn", "a")])
+    assert is_of(pool, NodePoolLever(names=names), selector) is is_its

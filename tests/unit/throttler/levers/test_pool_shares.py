@@ -139,6 +139,7 @@ class TestTaints:
         ({SPOT: "on-demand"}, False),
         ({ZONE: "zone-1"}, True),
         ({"karpenter.k8s.aws/instance-gpu-count": "8"}, True),
+        ({"kubernetes.io/arch": "arm64"}, True),
         ({"node-restriction.kubernetes.io/team": "a"}, False),
         ({"kubernetes.io/hostname": "node-1"}, False),
         ({TYPE: "large"}, True),
@@ -192,6 +193,7 @@ def test_a_pool_that_never_had_the_accelerator_is_for_others() -> None:
     assert may_hold([], {"nvidia.com/gpu": 1000}), "nothing is known of a pool without machines"
     assert may_hold([plain], {"cpu": 64_000}), "it may have larger types"
     assert may_hold([plain], {"cpu": 1000, "nvidia.com/gpu": 0})
+    assert may_hold([plain], {"cpu": 1000, "pods": 1000, "ephemeral-storage": 1000}), "sizes do not tell of them"
 
 
 def test_shares_are_max_min_fair() -> None:
@@ -581,8 +583,29 @@ def test_a_full_pool_gets_nothing_and_an_idle_one_a_place() -> None:
         Candidate(name="wanted", serves=frozenset({0}), coming=0),
     ]
     needs = needs_of([Crowd(Scheduling(), {}, 3)], candidates)
-    shares = {name: room.share for name, room in pool_rooms(9, candidates, needs, 0.0).items()}
-    assert shares == {"full": 0, "idle": 1, "wanted": 8}
+    for budget, idle in ((2, 0), (9, 1)):
+        shares = {name: room.share for name, room in pool_rooms(budget, candidates, needs, 0.0).items()}
+        assert shares == {"full": 0, "idle": idle, "wanted": budget - idle}
+
+
+def test_a_dry_pool_is_probed_unless_a_heavier_one_serves_its_other_pods_or_it_is_needed_itself() -> None:
+    """Pods that are for the two cannot be for the third."""
+    heavy = Candidate(name="heavy", serves=frozenset({1}), coming=0)
+    light = Candidate(name="light", serves=frozenset({0}), coming=0)
+    shares = []
+    for serves in ({0}, {0, 1}, {0, 2}):
+        candidates = [heavy, Candidate(name="dry", serves=frozenset(serves), coming=0, is_dry=True), light]
+        needs = needs_of(
+            [Crowd(Scheduling(), {}, 5), Crowd(Scheduling(), {}, 5), Crowd(Scheduling(), {}, 1)], candidates
+        )
+        shares.append(pool_rooms(4, candidates, needs, 0.0)["dry"].share)
+    assert shares == [1, 0, 0]
+
+
+def test_machines_on_their_way_are_for_urgent_pods_first() -> None:
+    crowds = [Crowd(Scheduling(), {}, 5), Crowd(Scheduling(), {}, 2, is_urgent=True)]
+    need = needs_of(crowds, [Candidate(name="a", serves=frozenset({0, 1}), coming=2)])["a"]
+    assert (need.nodes, need.urgent) == (5.0, 0.0)
 
 
 @pytest.mark.parametrize(("now_s", "first"), [(0.0, "a"), (29.9, "a"), (30.0, "b"), (60.0, "c"), (90.0, "a")])

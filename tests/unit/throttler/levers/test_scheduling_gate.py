@@ -26,6 +26,7 @@ from throttler.levers.scheduling_gate import (
     GateMemory,
     GateSettings,
     is_held,
+    is_ours_alone,
     nodes_for,
     release_gates,
 )
@@ -173,6 +174,8 @@ def test_gang_is_one_demand_however_many_owners_it_has() -> None:
     pods = [gated(f"g{i}", gang="train", created_s=0.0) for i in range(5)] + [gated("single", created_s=50.0)]
     settings = GateSettings(max_wait_s=600.0, small_nodes=2)
     assert names(decide(pods, room(allowance=1), settings=settings)) == ["single"]
+    small = gated("small", gang="test", created_s=60.0)
+    assert names(decide([*pods[:5], small], room(allowance=1), settings=settings)) == ["small"], "gangs are told apart"
 
 
 def test_pod_that_others_hold_too_is_not_ours_to_release_yet() -> None:
@@ -247,8 +250,15 @@ def test_the_law_and_the_lever_take_pods_that_are_alike_for_as_many_nodes(milli:
 
 def test_a_pod_larger_than_any_node_shares_its_node_with_nobody() -> None:
     large, small = gated("large", cpu="99"), gated("small", cpu="0")
-    assert nodes_for([large, small], SIZE) == 2
-    assert nodes_for([small, small], SIZE) == 1
+    alone = Scheduling(is_gated=True, gates=(PACED_GATE,), is_one_per_node=True)
+    apart = work("apart", cpu="0", scheduling=alone)
+    assert [nodes_for([other, small], SIZE) for other in (large, apart, small)] == [2, 2, 1]
+    assert nodes_for([small, apart], SIZE) == 2
+
+
+def test_a_pod_that_has_its_node_is_held_by_nobody() -> None:
+    placed = msgspec.structs.replace(gated("p"), scheduling=None)
+    assert (is_held(placed), is_ours_alone(placed), nodes_for([placed], SIZE)) == (False, False, 1)
 
 
 def test_a_report_counts_who_stays_and_nobody_when_all_is_given_back() -> None:
