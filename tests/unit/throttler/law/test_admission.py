@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.throttler.law.test_window_control import NOW_S, SETTINGS, a_look
+from tests.unit.throttler.law.test_window_control import NOW_S, SETTINGS, a_look, with_health
 from throttler.joins.joins import Joins
 from throttler.kube.reasons_and_events import because
 from throttler.law import admission, join_model
@@ -36,6 +36,8 @@ def test_held_machines_go_in_as_far_as_window_and_tokens_reach() -> None:
     assert fill(a_look(joining=101, tokens=100.0)).admit == 0
     assert fill(a_look(joining=50, waiting=2, tokens=100.0)).admit == 2
     assert fill(a_look(joining=50)).admit == 12, "half of what a cold start tries goes in at once"
+    mute = with_health(a_look(tokens=0.0), traces=())
+    assert fill(mute).admit + fill(mute).tokens == pytest.approx(5.3125), "where delay is not known it slows nothing"
 
 
 def test_nothing_goes_in_and_no_place_is_free_in_a_brake() -> None:
@@ -87,6 +89,11 @@ def test_machines_near_their_limit_go_in_spread_over_what_is_left(
     flow = join_model.with_counts(JoinFlow(), Joins(held=100), 0.0)
     joins = Joins(held=100, oldest_held_s=oldest_held_s)
     assert admission.overdue_now(joins, flow, 120.0, elapsed_s, 410.0, SETTINGS) == overdue
+
+
+def test_one_machine_goes_in_at_a_step_that_is_older_than_all_that_is_remembered() -> None:
+    joins = Joins(held=5, oldest_held_s=590.0)
+    assert [admission.overdue_now(joins, JoinFlow(), 120.0, s, 1000.0, SETTINGS) for s in (5.0, 500.0)] == [1, 1]
 
 
 def test_a_short_kill_timer_is_the_nearer_limit() -> None:
@@ -270,7 +277,12 @@ def test_where_most_machines_never_come_more_may_be_asked_for() -> None:
         flow = join_model.with_counts(flow, replace(joins, lost=100), NOW_S - ago_s)
     assert flow.coming_share == pytest.approx(0.3)
     # 227 in all, of which 90 join and 0.3 x 450 come: 2.5 more, for which 8.3 are asked.
-    assert fill(ungated(joins, flow)).allowance == 8
+    facts = ungated(joins, flow)
+    assert fill(facts).allowance == 8
+    # What never comes costs no join, and a user's bound counts every machine.
+    few = replace(facts, memory=replace(facts.memory, ask_tokens=2.0), elapsed_s=0.0)
+    assert fill(few).allowance == 6
+    assert fill(replace(few, settings=replace(few.settings, max_per_min=60.0))).allowance == 2
 
 
 @pytest.mark.parametrize(
@@ -280,8 +292,9 @@ def test_where_most_machines_never_come_more_may_be_asked_for() -> None:
         (50, 120, 200, 6),
         # In a full one they last 200 s.
         (60, 80, 200, 11),
-        # Until the first joins and a minute have passed nothing is proven; what may be ordered at once bounds it then.
+        # Until joins have ended for as long as one takes nothing is proven; what may be ordered at once bounds it.
         (50, 120, 150, 19),
+        (50, 120, 160, 6),
     ],
 )
 def test_no_more_are_taken_to_end_than_really_ended(joining: int, held: int, seconds: int, allowance: int) -> None:
@@ -303,3 +316,41 @@ def test_a_pace_of_waves_is_proven_whatever_the_lulls_between_them() -> None:
     quick = replace(facts.memory, join_time=JoinTime(now_s=20.0, least_s=20.0))
     # 100 in 40 s: of those that have just come an eighth will have joined when the next come, and not a quarter.
     assert fill(replace(facts, memory=quick)).allowance == 12
+
+
+def test_the_next_scale_up_begins_with_a_full_bucket() -> None:
+    assert fill(a_look(joining=0, waiting=0, is_idle=True)).ask_tokens is None
+    assert fill(a_look(ask_tokens=0.0)).ask_tokens is not None
+
+
+def test_where_nothing_holds_machines_back_none_is_let_in() -> None:
+    held = Joins(joining=50, held=50, oldest_held_s=590.0)
+    assert fill(ungated(held, JoinFlow())).admit == 0
+
+
+def test_a_pace_by_what_requests_cost_counts_where_it_is_the_higher() -> None:
+    """Six tenths of a server are free: 2.5 joins a second at 250 requests of 0.96 ms, where 100 in 80 s are 1.25."""
+    facts = a_look(waiting=20, load=Load(idle=(0.2,), per_request=(0.00096,)))
+    after = fill(with_joins(facts, waiting=30))
+    assert after.allowance + after.spare == 10 + 662 - 20
+
+
+def test_in_a_window_that_no_wave_filled_yet_joins_are_taken_to_last_longer() -> None:
+    """Fifty of a window of 100 have just come. At 40 s instead of 20 an eighth has joined when the next ones come."""
+    flow = JoinFlow()
+    for ago_s, joining in ((40.0, 0), (0.0, 50)):
+        flow = join_model.with_counts(flow, Joins(joining=joining), NOW_S - ago_s)
+    facts = ungated(Joins(joining=50), flow)
+    facts = replace(facts, joins=replace(facts.joins, join_s=20.0, boot_s=10.0))
+    quick = replace(facts.memory, join_time=JoinTime(now_s=20.0, least_s=20.0))
+    assert fill(replace(facts, memory=quick)).allowance == 56
+
+
+def test_what_is_under_way_has_the_rest_of_its_time_before_it() -> None:
+    begun = join_model.with_counts(JoinFlow(), Joins(), 0.0)
+    joining = join_model.with_counts(begun, Joins(joining=24), 10.0)
+    # Of those that have joined for 10 s of up to 40 s, two thirds will still do so in 10 s.
+    assert admission.may_ask(joining, 24, 48.0, Boots(mean_s=10.0), 20.0, 20.0) == pytest.approx(32.0)
+    late = join_model.with_counts(begun, Joins(booting=10), 10.0)
+    # Machines that ought to be there come at any moment: 10 s later a quarter of them has joined.
+    assert admission.may_ask(late, 0, 24.0, Boots(mean_s=10.0), 20.0, 100.0) == pytest.approx(24.0 - 7.5)

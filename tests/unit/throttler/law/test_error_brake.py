@@ -105,6 +105,21 @@ def idled(foreign: error_brake.ForeignErrors, now_s: float, *rates: tuple[float,
     return error_brake.observed(foreign, health, now_s, DEFAULTS, is_idle=True)
 
 
+@pytest.mark.parametrize(
+    ("errors", "others", "expected_per_s", "server"),
+    [(20.0, 0.0, 0.0, ""), (20.0, 0.0, 2.0, "a"), (0.0, 20.0, 0.0, "a")],
+)
+def test_errors_are_told_as_left_out_that_would_have_pulled_the_brake_alone(
+    errors: float, others: float, expected_per_s: float, server: str
+) -> None:
+    told = reading(NOW_S, errors=errors, others_errors=others)
+    known = error_brake.IdleErrors(samples=((0.0, expected_per_s),))
+    health = replace(a_look().health, fresh=(told,), new=(told,))
+    foreign = error_brake.ForeignErrors(servers=known)
+    after = error_brake.observed(foreign, health, NOW_S, DEFAULTS, is_idle=False)
+    assert (after.server, after.left_out_s) == (server, NOW_S if server else None)
+
+
 def test_of_idle_servers_the_worst_counts_and_a_window_of_no_length_tells_nothing() -> None:
     foreign = idled(error_brake.ForeignErrors(), 10.0, (20.0, 10.0), (30.0, 10.0), (5.0, 0.0))
     assert foreign.servers.samples == ((10.0, 3.0),)

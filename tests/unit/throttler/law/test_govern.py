@@ -8,10 +8,11 @@ from tests.unit.throttler.law.test_window_control import NOW_S, SETTINGS, a_look
 from throttler.joins.joins import Joins
 from throttler.law import window_control
 from throttler.law.govern import govern, observed
-from throttler.law.join_model import Load
+from throttler.law.join_model import JoinFlow, Load, with_counts
 from throttler.law.law_memory import LawMemory, Learned, learned_of
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
+from throttler.law.window_steps import Knee
 from throttler.signals.reading import Alarm, Signals, SilentServer
 
 HOT_S = 3.0 * EQUILIBRIUM * CALM_S
@@ -439,3 +440,60 @@ def test_idle_servers_that_answer_no_such_request_tell_their_cpu_and_no_baseline
     mute = tuple(replace(trace, delay_s=None, before_s=None, cpu=(0.3,)) for trace in facts.health.traces)
     after = observed(facts.memory, with_health(facts, traces=mute).health, facts.joins, SETTINGS, NOW_S)
     assert (after.load.idle, after.baseline) == ((0.3,), facts.memory.baseline)
+
+
+def test_a_look_tells_the_delay_that_two_windows_agree_on_and_the_worst_share_of_errors() -> None:
+    """With one window it is that one's; the baseline is 0.04 s."""
+    memory, told = LawMemory.start(Learned(baseline_s=CALM_S)), []
+    for second, latency_s, errors in ((10.0, 2.0, 0.0), (20.0, 3.0, 1.0), (30.0, 3.0, 4.0)):
+        signals = Signals(readings=(reading(second, latency_s=latency_s * CALM_S, errors=errors),))
+        verdict, memory = govern(signals, Joins(waiting=5, joining=1), memory, LawSettings(), second)
+        told.append((verdict.index, verdict.error_share))
+    assert told == [(pytest.approx(2.0), 0.0), (pytest.approx(2.0), 0.01), (pytest.approx(3.0), 0.04)]
+    blind, _ = govern(Signals(), Joins(waiting=5), memory, LawSettings(), 99.0)
+    assert blind.error_share == 0.0
+
+
+def test_what_was_learned_ages_from_the_first_look_on() -> None:
+    for knee, at_s in ((Knee(window=50.0, age_s=60.0), NOW_S - 60.0), (Knee(window=50.0, at_s=7.0), 7.0)):
+        facts = a_look(knee=knee)
+        assert observed(facts.memory, facts.health, facts.joins, SETTINGS, NOW_S).knee.at_s == at_s
+
+
+def test_what_a_look_does_not_tell_stays_as_it_was_known() -> None:
+    facts = a_look(boot_s=70.0, boot_spread_s=9.0)
+    after = observed(facts.memory, facts.health, replace(facts.joins, boot_s=50.0, boot_spread_s=4.0), SETTINGS, NOW_S)
+    assert (after.boot_s, after.boot_spread_s, after.traces) == (50.0, 4.0, facts.health.traces)
+    mute = with_health(facts, fresh=(), new=(), traces=())
+    kept = observed(after, mute.health, replace(facts.joins, boot_s=None), SETTINGS, NOW_S)
+    assert (kept.boot_s, kept.boot_spread_s, kept.traces) == (50.0, 4.0, facts.health.traces)
+
+
+def test_a_window_that_tells_no_delay_is_none_of_those_that_are_kept() -> None:
+    facts = a_look()
+    mute = tuple(replace(trace, delay_s=None) for trace in facts.health.traces)
+    assert observed(facts.memory, with_health(facts, traces=mute).health, facts.joins, SETTINGS, NOW_S).delays == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "cpu", "full_cpu", "waiting", "is_learned"),
+    [
+        (90, 0.6, 1.0, 1, True),
+        (54, 0.6, 1.0, 1, True),
+        (53, 0.6, 1.0, 1, False),
+        (90, 0.6, 1.0, 0, False),
+        (90, 0.48, 0.5, 1, True),
+        (90, 0.49, 0.5, 1, False),
+    ],
+)
+def test_what_a_join_takes_is_learned_where_joins_were_there_throughout_and_the_server_had_more_to_give(
+    before: int, cpu: float, full_cpu: float, waiting: int, *, is_learned: bool
+) -> None:
+    """A reading of 10 s tells of the joins of 16 s before; so many were there when that time began."""
+    flow = JoinFlow()
+    for ago_s, joining in ((30.0, before), (20.0, 90), (10.0, 90)):
+        flow = with_counts(flow, Joins(joining=joining), NOW_S - ago_s)
+    facts = a_look(waiting=waiting, load=Load(idle=(0.1,)), flow=flow)
+    busy = tuple(replace(trace, cpu=(cpu,), full_cpu=full_cpu) for trace in facts.health.traces)
+    after = observed(facts.memory, with_health(facts, traces=busy).health, facts.joins, SETTINGS, NOW_S)
+    assert (after.load.per_join is not None) is is_learned

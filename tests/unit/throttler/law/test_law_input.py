@@ -190,5 +190,10 @@ def test_the_used_window_is_what_would_have_let_in_what_joins(joining: int, used
     assert a_look(joining=joining).used_window == pytest.approx(used)
 
 
+def test_a_window_is_crowded_by_more_than_a_tenth_and_used_where_a_single_machine_is_to_come() -> None:
+    assert [a_look(10.0, joining=joining).is_crowded for joining in (11, 12)] == [False, True]
+    assert [a_look(waiting=waiting).is_used for waiting in (0, 1)] == [False, True]
+
+
 def test_of_waves_that_were_not_seen_a_window_of_one_is_left() -> None:
     assert waves().steady_window == 1.0

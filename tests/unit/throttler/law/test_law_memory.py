@@ -70,6 +70,21 @@ def test_news_are_written_with_their_time(changed: Learned) -> None:
     assert learned_status_of(changed, stored, WALL) != stored
 
 
+@pytest.mark.parametrize(
+    ("window", "minutes", "is_news"), [(95, 0, False), (94, 0, True), (100, 10, False), (100, 11, True)]
+)
+def test_news_are_a_twentieth_or_ten_minutes(window: int, minutes: int, *, is_news: bool) -> None:
+    stored = LearnedStatus(window=100, learned_at="2026-11-21T06:00:00Z")
+    learned = Learned(window=float(window), age_s=3600.0 - 60.0 * minutes)
+    assert (learned_status_of(learned, stored, WALL) is not stored) is is_news
+
+
+@pytest.mark.parametrize("text", ["2026-11-21T06:00:00", "2026-11-21T08:00:00+02:00", "2026-11-21T06:00:00Z"])
+def test_a_time_is_read_in_its_zone_and_without_one_as_utc(text: str) -> None:
+    assert learned_of_status(LearnedStatus(window=40, learned_at=text), WALL) == Learned(window=40.0, age_s=3600.0)
+    assert learned_status_of(Learned(window=40.0), NOTHING, WALL).learned_at == "2026-11-21T07:00:00Z"
+
+
 def test_wall_clock_that_stepped_back_does_not_make_memory_younger_than_new() -> None:
     status = learned_status_of(LEARNED, NOTHING, WALL)
     assert learned_of_status(status, WALL - timedelta(days=365)).age_s == 0
@@ -86,16 +101,20 @@ def test_memory_without_a_readable_time_is_no_memory(text: str) -> None:
         LearnedStatus(window=-4, learned_at="2026-11-21T06:00:00Z"),
         LearnedStatus(window=10**9, learned_at="2026-11-21T06:00:00Z"),
         LearnedStatus(window=10**400, learned_at="2026-11-21T06:00:00Z"),
+        LearnedStatus(baseline_microseconds=60_000_001, learned_at="2026-11-21T06:00:00Z"),
+        LearnedStatus(load_per_join_millionths=1_000_001, learned_at="2026-11-21T06:00:00Z"),
     ],
 )
 def test_figures_out_of_range_were_never_learned(status: LearnedStatus) -> None:
-    assert learned_of_status(status, WALL).window is None
+    assert learned_of_status(status, WALL) == Learned(age_s=3600.0)
 
 
 def test_a_figure_beyond_what_is_believed_comes_back_as_the_most_that_is() -> None:
-    status = learned_status_of(Learned(window=1e9, join_s=1e9, load_per_join=7.0), NOTHING, WALL)
+    learned = Learned(window=1e9, join_s=1e9, load_per_join=7.0, baseline_s=1e9, age_s=1e12)
+    status = learned_status_of(learned, NOTHING, WALL)
     back = learned_of_status(status, WALL)
-    assert (back.window, back.join_s, back.load_per_join) == (MAX_JOINS, 86_400.0, 1.0)
+    assert (back.window, back.join_s, back.load_per_join, back.baseline_s) == (MAX_JOINS, 86_400.0, 1.0, 60.0)
+    assert status.learned_at == "2016-11-23T07:00:00Z", "ten years ago"
 
 
 ANY = st.none() | st.floats()

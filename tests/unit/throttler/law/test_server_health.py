@@ -6,6 +6,7 @@ import pytest
 
 from throttler.law.server_health import Health, ServerTrace, delay_of, examine, traced
 from throttler.signals.reading import Reading, Signals, SilentServer
+from throttler.signals.servers import OWN_REQUESTS
 
 READING = Reading(server="a", ended_s=100.0, span_s=10.0, requests=100.0, errors=0.0, latency_s=0.04, cpu_share=0.5)
 KNOWN = ServerTrace(server="a", ended_s=90.0, delay_s=0.1, before_s=0.3, cpu=(0.2, 0.4), wait_s=0.3)
@@ -102,6 +103,8 @@ def test_a_server_that_bears_as_much_without_a_queue_is_not_full_with_it(
     wait_s: float, share: float, full_cpu: float
 ) -> None:
     assert followed(replace(KNOWN, full_cpu=0.4), queue_wait_s=wait_s, cpu_share=share).full_cpu == full_cpu
+    slack = replace(KNOWN, full_cpu=0.5, cpu=(0.3,))
+    assert followed(slack, queue_wait_s=0.3, cpu_share=0.3).full_cpu == 0.5, "what it once did it can do"
 
 
 def health(*traces: ServerTrace, readings: tuple[Reading, ...] = ()) -> Health:
@@ -151,3 +154,20 @@ def test_of_silent_servers_the_one_that_has_been_so_longest_is_named() -> None:
     silent = tuple(SilentServer(server=name, problem="", since_s=at_s) for name, at_s in (("b", 9.0), ("c", 5.0)))
     found = examine(Signals(readings=(replace(READING, ended_s=999.0),), silent=silent), (), 1000.0)
     assert found.silent is silent[1]
+
+
+def test_the_worst_server_is_the_one_that_two_windows_agree_on() -> None:
+    slow = ServerTrace(server="slow", ended_s=0.0, delay_s=0.3, before_s=0.3)
+    once = ServerTrace(server="once", ended_s=0.0, delay_s=0.9, before_s=0.1)
+    new = ServerTrace(server="new", ended_s=0.0, delay_s=0.5)
+    assert health(slow, once, new).worst_server == "slow"
+    assert health(new).worst_server == "new", "with one window each, the slowest"
+
+
+def test_where_no_server_is_read_our_own_requests_tell() -> None:
+    own = replace(READING, server=OWN_REQUESTS, requests=1.0, ended_s=999.0)
+    alone = examine(Signals(readings=(own,)), (), 1000.0)
+    assert (alone.fresh, alone.own, alone.servers) == ((own,), (own,), 1)
+    server = replace(READING, ended_s=999.0)
+    both = examine(Signals(readings=(own, server)), (), 1000.0)
+    assert (both.fresh, both.own, both.servers) == ((server,), (own,), 1)

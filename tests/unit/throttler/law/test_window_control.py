@@ -211,8 +211,9 @@ def test_a_duration_that_makes_no_sense_is_none(figure: float) -> None:
 
 
 def test_durations_between_a_tenth_of_a_second_and_a_day_are_believed() -> None:
-    sane = govern.sane(Joins(join_s=0.01, boot_s=1e9, oldest_joining_s=7.0))
+    sane = govern.sane(Joins(join_s=0.01, boot_s=1e9, oldest_joining_s=7.0, oldest_booting_s=8.0, boot_spread_s=9.0))
     assert (sane.join_s, sane.boot_s, sane.oldest_joining_s) == (0.1, 86_400.0, 7.0)
+    assert (sane.oldest_booting_s, sane.boot_spread_s) == (8.0, 9.0)
 
 
 def test_counts_below_zero_are_none_and_late_machines_are_lost() -> None:
@@ -380,6 +381,7 @@ def test_doubles_on_the_joins_own_clock_and_jumps_where_the_cpu_shows_the_way(
     assert after is not None
     assert (after.memory.window, after.because.reason) == (pytest.approx(window), reason)
     assert after.memory.doubled_s == (NOW_S if window > 100 else NOW_S - since_s)
+    assert reason is not ThrottleReason.UTILISATION or after.because.detail["load"] == 0.001
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,8 @@ def test_a_first_equilibrium_is_the_knee_and_later_ones_move_it_by_a_tenth() -> 
     met = window_steps.near_equilibrium(window_steps.Knee(window=50.0), 90.0, 7.0, DEFAULTS)
     assert met == window_steps.Knee(window=90.0, at_s=7.0, is_proven=True)
     assert window_steps.near_equilibrium(window_steps.Knee(), 90.0, 7.0, DEFAULTS) == met
-    assert window_steps.near_equilibrium(met, 50.0, 9.0, DEFAULTS).window == pytest.approx(86)
+    moved = window_steps.near_equilibrium(met, 50.0, 9.0, DEFAULTS)
+    assert (moved.window, moved.at_s, moved.is_proven) == (pytest.approx(86), 9.0, True)
 
 
 def test_what_did_no_harm_is_no_less_than_a_cold_start_tries() -> None:
