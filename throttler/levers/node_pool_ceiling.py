@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.quantities_and_durations import QuantityError, Resources, larger, total
-from throttler.levers.saved_limits import SavedLimits, amount_of, read_saved, taken_in
+from throttler.levers.saved_limits import amount_of, read_saved, taken_in
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -212,8 +212,8 @@ class PoolFigures:
 
 def has_users_room(pool: NodePool, claims: Sequence[NodeClaim], sizes: Sequence[Resources]) -> bool:
     """Whether the user's own limits admit one more machine of the pool, the smallest of the sizes that it had."""
-    mark, limits = read_saved(pool.metadata), pool.spec.limits or {}
-    kept = taken_in(mark, limits, (), ()) if mark else SavedLimits(original={}, ceiling={})
+    limits = pool.spec.limits or {}
+    kept = taken_in(read_saved(pool.metadata), limits, (), ())
     theirs = {**limits, **{name: kept.original[name] for name in kept.ceiling}}
     bounds = {name: value for name, value in theirs.items() if value is not None and name in {*LIMITED, NODES}}
     if not bounds:

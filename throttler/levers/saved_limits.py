@@ -198,8 +198,7 @@ def restore(
         return ()
     if known is None and is_unreadable(metadata):
         return ()
-    mark = known or read_saved(metadata) or SavedLimits(original={}, ceiling={})
-    kept = taken_in(mark, thing.limits, metadata.managed_fields, thing.LIMITS)
+    kept = taken_in(known or read_saved(metadata), thing.limits, metadata.managed_fields, thing.LIMITS)
     if thing.MAY_BE_OURS and kept.is_made and all(value is None for value in kept.original.values()):
         body = {"metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version}}
         return (_write(thing, How.DELETE, body, reason),)

@@ -266,7 +266,7 @@ def test_our_quota_is_deleted_when_nothing_waits_any_more() -> None:
     story.look(room(waiting=0, **THERE), 10.0)
     assert story.nodes == "16"
     decision = story.look(room(waiting=0, **THERE), 40.0)
-    assert story.nodes is None
+    assert story.server.body is None
     assert decision.state is LeverState.HANDED_BACK
     assert story.look(room(waiting=0, **THERE), 50.0).state is LeverState.HANDED_BACK
 
@@ -387,7 +387,19 @@ def test_guard_deletes_our_quota_from_the_object_alone() -> None:
     assert quota is not None
     for write in restore(quota):
         story.server.carry_out(write)
-    assert story.nodes is None
+    assert story.server.body is None
+
+
+def test_quota_of_the_user_that_limits_something_else_is_not_deleted() -> None:
+    body = quota_body(50)
+    body["spec"]["limits"]["resources"] = {"cpu": "640"}
+    story = Story(body)
+    story.look(room(**THERE), 0.0)
+    assert story.nodes == "16"
+    story.look(room(is_stopping=True), 1.0)
+    stands = story.server.quota()
+    assert stands is not None
+    assert stands.limits == {"cpu": "640"}
 
 
 class TestAllOrNothing:
@@ -476,6 +488,7 @@ class TestAllOrNothing:
 
 def test_a_quota_is_of_the_throttle_that_names_it() -> None:
     throttles = [a_throttle(name, levers={"capacityQuota": {"name": f"quota-{name}"}}) for name in ("old", "young")]
+    throttles.insert(0, a_throttle("another"))
     owners = {name: CapacityQuotas().owner(CapacityQuota(OwnedMetadata(name)), throttles)
               for name in ("quota-old", "quota-young", "users")}  # fmt: skip
     assert owners == {"quota-old": "old", "quota-young": "young", "users": None}

@@ -7,14 +7,24 @@ import pytest
 from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
 from tests.unit.throttler.levers.test_pool_shares import a_pool, term
-from throttler.api.throttle import NodePoolLever
+from tests.unit.throttler.service.throttle_scene import a_throttle
+from throttler.api.throttle import JoinThrottle, NodePoolLever
 from throttler.joins.demand import Crowd
-from throttler.kube.karpenter import NodeClaim
+from throttler.joins.joins import JoinRules, Joins
+from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.pod import Scheduling
 from throttler.kube.quantities_and_durations import Resources
 from throttler.kube.selectors import LabelSelector, Requirement
-from throttler.levers.lever import THROTTLE_LABEL, Holder, LeverDecision, LeverReason
-from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
+from throttler.levers.lever import (
+    THROTTLE_LABEL,
+    Clocks,
+    Holder,
+    LeverContext,
+    LeverDecision,
+    LeverReason,
+    LeverScene,
+)
+from throttler.levers.node_pool_limits import NODE_POOL_LIMITS, NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork, is_of
 
 HOLDER = Holder(throttle="default", epoch=1)
@@ -106,3 +116,41 @@ def test_a_lever_moves_the_pools_that_it_names_or_whose_nodes_the_throttle_selec
     """Its nodes carry pool=gpu, and a zone that is z1 or z2; of their tier it only says that it is not a."""
     pool = a_pool(labels={"pool": "gpu"}, requirements=[term("zone", "In", "z1", "z2"), term("tier", "NotIn", "a")])
     assert is_of(pool, NodePoolLever(names=names), selector) is is_its
+
+
+POOLS = tuple(a_pool(name, labels={"pool": own}) for name, own in (("a", "gpu"), ("b", "gpu"), ("c", "cpu")))
+
+
+def decided(
+    *pools: NodePool,
+    claims: tuple[NodeClaim, ...] = (),
+    names: tuple[str, ...] = (),
+    older: tuple[JoinThrottle, ...] = (),
+    **budget: Any,
+) -> list[tuple[str, str, str]]:
+    """(name, reason, ceiling) of what a throttle of the nodes of pool=gpu decides at its first look."""
+    throttle = a_throttle(nodes={"matchLabels": {"pool": "gpu"}}, levers={"nodePoolLimits": {"names": [*names]}})
+    scene = LeverScene(moment=Clocks(0.0, 0.0), epoch=1, limited=pools, claims=claims)
+    rules = JoinRules.of(throttle, "")
+    context = LeverContext(
+        throttle=throttle, rules=rules, scene=scene, room=room(**budget), joins=Joins(), largest={}, older=older
+    )
+    decisions, _ = NODE_POOL_LIMITS.decide(context, NODE_POOL_LIMITS.fresh())
+    return [(decision.name, decision.because.code, decision.ceiling) for decision in decisions]
+
+
+def test_a_throttle_decides_for_its_own_pools_by_the_machines_of_each() -> None:
+    machines = (*claims(3, pool="a"), *claims(1, pool="c"))
+    assert decided(*POOLS, claims=machines, allowance=0) == [
+        ("NodePool/a", "NotTakenUpYet", "cpu 24, memory 96Gi"),
+        ("NodePool/b", "NotTakenUpYet", "cpu 0"),
+    ]
+
+
+def test_a_throttle_tells_of_pools_that_are_not_there_or_another_throttles() -> None:
+    older = (a_throttle("older", levers={"nodePoolLimits": {"names": ["a", "b"]}}),)
+    assert decided(*POOLS, names=("c", "z"), allowance=0)[1:] == [("NodePool/z", "NoNodePool", "")]
+    assert decided(*POOLS, names=("z",), may_move=False) == [], "it may be there for all that is seen"
+    assert decided(POOLS[2]) == [("NodePool/*", "NoPoolSelected", "")]
+    others = [(f"NodePool/{name}", "OtherThrottle", "") for name in "ab"]
+    assert decided(*POOLS, older=older) == others

@@ -67,6 +67,21 @@ def test_a_list_of_limits_that_is_gone_as_a_whole_was_taken_away_by_somebody() -
     assert (again.original, again.ceiling) == ({"cpu": None}, {"cpu": "8"})
 
 
+def test_who_owned_a_value_that_is_restored_already_is_not_asked_anew() -> None:
+    """Our own field manager put it back, so the object says less of its owner than the mark does."""
+    mark = SavedLimits(original={"cpu": "400"}, ceiling={}, owners={"cpu": (("argocd", "Apply"),)})
+    same = with_ceiling(mark, {"cpu": "16"}, {"cpu": "400"}, (), ("spec", "limits"))
+    assert (same.original, same.owners) == ({"cpu": "400"}, mark.owners)
+    other = with_ceiling(mark, {"cpu": "16"}, {"cpu": "300"}, (), ("spec", "limits"))
+    assert (other.original, other.owners) == ({"cpu": "300"}, {})
+
+
+def test_a_write_is_for_the_version_that_was_decided_on() -> None:
+    stands = OwnedMetadata("pool", resource_version="7", uid="u7")
+    written = marked(stands, "pool", SavedLimits(original={}, ceiling={}), Holder(throttle="default"))
+    assert (written["resourceVersion"], written["uid"]) == ("7", "u7")
+
+
 def test_an_object_says_all_of_it_or_has_to_be_written() -> None:
     holder = Holder(throttle="default", lease="ours/lease", epoch=3)
     mark = SavedLimits(original={"cpu": "400"}, ceiling={"cpu": "16"})

@@ -128,3 +128,28 @@ def test_what_is_never_made_by_us_is_never_deleted() -> None:
     pool = msgspec.structs.replace(pool, metadata=msgspec.structs.replace(pool.metadata, **marks))
     (write,) = restore(pool)
     assert (write.how, write.body["spec"]) == (How.MERGE, {"limits": {"cpu": None}})  # type: ignore[call-overload]
+
+
+def test_a_limit_that_its_user_adds_meanwhile_outlives_ours() -> None:
+    server = OwnedObject(pool_body())
+    pace(server, 4, NodePoolMemory(), 0.0)
+    server.merge({"metadata": {}, "spec": {"limits": {"nodes": "5"}}}, "kubectl-edit")
+    carry_out(server, restore(server.pool()))
+    assert server.pool().spec.limits == {"nodes": "5"}
+
+
+@pytest.mark.parametrize("lost", ["labels", "annotations"])
+def test_a_mark_of_which_a_part_was_taken_off_is_cleaned_up(lost: str) -> None:
+    """Without the annotation the value that stands is its user's: he took the annotation off."""
+    server = OwnedObject(pool_body({"cpu": "400"}))
+    pace(server, 4, NodePoolMemory(), 0.0)
+    ours = server.pool().metadata
+    gone = dict.fromkeys(ours.labels if lost == "labels" else ours.annotations)
+    server.merge({"metadata": {lost: gone}}, "somebody")
+    (write,) = restore(server.pool())
+    assert write.how is How.MERGE
+    carry_out(server, (write,))
+    pool = server.pool()
+    assert (dict(pool.metadata.labels), dict(pool.metadata.annotations)) == ({}, {})
+    assert (pool.spec.limits or {})["cpu"] == ("400" if lost == "labels" else "56")
+    assert restore(pool) == ()
