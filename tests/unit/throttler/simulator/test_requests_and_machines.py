@@ -1,6 +1,7 @@
 """The figures of requests and servers are those of the study, and others ask for their share."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -27,6 +28,8 @@ from throttler.simulator.scenario_and_faults import ListBurst, ServerLoss, burst
 def test_a_join_is_the_train_of_the_study() -> None:
     steps = list(JOIN.steps)
     assert (len(JOIN.lanes), len(steps), sum(step.kind is LIST for step in steps)) == (8, 135, 11)
+    begun_s = [lane.steps[0].think_s for lane in JOIN.lanes if lane.name.startswith("agent")]
+    assert [later - sooner for sooner, later in pairwise(begun_s)] == [3.0] * 5, "pods start 3 s apart"
     assert LIST.cost_at(0) == pytest.approx(0.3)
     assert LIST.cost_at(5000) == pytest.approx(0.6)
     assert SMALL.cost_at(5000) == 0.010
