@@ -127,7 +127,7 @@ def _orphans(snapshot: Snapshot) -> Iterator[tuple[ObjectKey, _Owned | Node]]:
             if pool.name and not _uses(pool, kind, snapshot) and owned.metadata.deletion_timestamp is None:
                 yield pool, (api_version, kind, owned)
     for node in snapshot.nodes.values():
-        if node.annotations and HELD_BY_ANNOTATION in node.annotations:
+        if HELD_BY_ANNOTATION in node.annotations:
             namespace, _, name = node.annotations[HELD_BY_ANNOTATION].partition("/")
             if not _uses(ObjectKey(namespace, name), "Node", snapshot):
                 yield ObjectKey(namespace, name), node
@@ -203,8 +203,8 @@ def _annotated(snapshot: Snapshot) -> Mapping[str, Sequence[Node]]:
     """Nodes that carry our annotations, by the pool that these name."""
     annotated: dict[str, list[Node]] = {}
     for node in snapshot.nodes.values():
-        if node.annotations and (owner := node.annotations.get(HELD_BY_ANNOTATION)) is not None:
-            annotated.setdefault(owner, []).append(node)
+        if HELD_BY_ANNOTATION in node.annotations:
+            annotated.setdefault(node.annotations[HELD_BY_ANNOTATION], []).append(node)
     return annotated
 
 
@@ -214,7 +214,7 @@ def _unseen(
     """What is done for pools that nobody sees; remembered is what their Deployments and buffers were heard to have."""
     # Without the nodes, balloons that fell may be those of nodes that stopped being Ready: they are not to go.
     sees_nodes = not snapshot.is_complete and not any(words.split()[0] == "nodes" for words in snapshot.missing)
-    unready = [node for node in snapshot.nodes.values() if not node.is_ready] if sees_nodes else []
+    unready = [node for node in snapshot.nodes.values() if not node.is_ready]
     unseen = {key: before for key, before in memory.unseen.items() if sees_nodes and key in snapshot.deployments}
     unseen_buffers: dict[ObjectKey, UnseenBuffers] = {}
     buffers, version = buffers_by_pool(snapshot), snapshot.buffer_version

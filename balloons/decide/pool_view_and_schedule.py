@@ -59,17 +59,16 @@ def active_schedule(schedules: Sequence[Schedule], wall: datetime) -> Schedule |
 
 def is_inside(schedule: Schedule, wall: datetime) -> bool:
     """Whether `wall` is at or after the last firing and before its end, in real elapsed time."""
-    start = last_firing(schedule, wall)
-    return start is not None and wall < start + timedelta(seconds=parse_duration(schedule.duration))
+    return wall < last_firing(schedule, wall) + timedelta(seconds=parse_duration(schedule.duration))
 
 
-def last_firing(schedule: Schedule, wall: datetime) -> datetime | None:
-    """The newest firing at or before `wall`, in UTC; None where the expression never fires."""
+def last_firing(schedule: Schedule, wall: datetime) -> datetime:
+    """The newest firing at or before `wall`, in UTC. Whatever fires at all does so within 40 years."""
     return _last_firing(schedule.cron, schedule.time_zone, wall.astimezone(UTC).replace(second=0, microsecond=0))
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _last_firing(cron: str, zone: str, minute: datetime) -> datetime | None:
+def _last_firing(cron: str, zone: str, minute: datetime) -> datetime:
     """The same for a whole minute: cron fires at no other moment, and a day that comes every 28 years is far to seek.
 
     Firings follow Debian's cron where clocks change: a fixed time that the spring night skips fires when the
@@ -77,8 +76,7 @@ def _last_firing(cron: str, zone: str, minute: datetime) -> datetime | None:
     """
     local = minute.astimezone(ZoneInfo(zone))
     # The iterator looks strictly before the moment it is given; a firing at this very second counts.
-    fired = next(CronSim(cron, local + timedelta(seconds=1), reverse=True), None)
-    return fired.astimezone(UTC) if fired is not None else None
+    return next(CronSim(cron, local + timedelta(seconds=1), reverse=True)).astimezone(UTC)
 
 
 def wanted_size(spec: PoolSpec, schedule: Schedule | None) -> int | None:
