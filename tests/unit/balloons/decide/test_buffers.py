@@ -2,13 +2,18 @@
 
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from balloons.api.pool import Mode, Strategy
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Action, ApplyObject, Decision, Memory, Reason
 from balloons.decide.settings import DecideSettings
+from balloons.decide.strategies import PoolBuffers, lowered_buffers_unseen
+from balloons.view.snapshot import StoredObject
 from tests.world import NOW, World, a_pool, daemon, later, nodes, work
+from throttler.kube.metadata import Metadata
+from throttler.kube.reasons_and_events import because
 
 SETTINGS = DecideSettings()
 BUFFERS: dict[str, Any] = {"buffer_version": "autoscaling.x-k8s.io/v1beta1"}
@@ -47,6 +52,37 @@ def test_a_label_that_somebody_took_off_a_buffer_comes_back() -> None:
     bare = replace(stored, metadata=replace(stored.metadata, labels={}))
     decided, _ = decide(world.snapshot(buffers={key: bare}, **BUFFERS), memory, SETTINGS, NOW)
     assert [action.kind for action in actions(decided) if isinstance(action, ApplyObject)] == ["CapacityBuffer"]
+
+
+def test_a_buffer_says_why_it_has_its_size() -> None:
+    world = buffering()
+    for size, reason in ((3, Reason.WARMING), (5, Reason.GROWING)):
+        world.change_pool(size=size)
+        decided, _ = step(world, Memory())
+        assert {action.because.reason for action in actions(decided)} == {reason}
+
+
+def test_a_buffer_without_a_max_size_stays_while_nobody_sees_its_pods() -> None:
+    world = buffering()
+    world.change_pool(max_size=None)
+    _, memory = step(world, Memory())
+    for seconds in (10.0, 20.0):
+        seen = world.snapshot(**BUFFERS, missing=("pods",))
+        decided, memory = decide(seen, memory, SETTINGS, later(NOW, seconds))
+        assert not actions(decided)
+        world.nodes |= nodes(9, "new")
+
+
+@pytest.mark.parametrize(
+    ("count", "left"),
+    [(9, {}), (11, {"gpu-a": 1}), (14, {"gpu-a": 0, "gpu-b": 1}), (99, {"gpu-a": 0, "gpu-b": 0})],
+)
+def test_each_node_beyond_max_size_takes_one_unit_of_one_of_the_buffers(count: int, left: dict[str, int]) -> None:
+    pool = a_pool(strategy=Strategy.CAPACITY_BUFFER, mode=Mode.HEADROOM, size=6, max_size=9)
+    own = PoolBuffers({shape: StoredObject(Metadata(f"gpu-{shape}", "team-a"), {"replicas": 3}) for shape in "ab"})
+    before, _ = lowered_buffers_unseen(pool, own, "v1beta1", None, 9, because(Reason.PAUSED))
+    _, lowered = lowered_buffers_unseen(pool, own, "v1beta1", before, count, because(Reason.PAUSED))
+    assert {action.key.name: action.replicas for action in lowered} == left
 
 
 def test_a_buffer_of_a_paused_pool_without_a_max_size_stays() -> None:

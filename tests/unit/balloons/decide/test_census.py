@@ -11,7 +11,16 @@ import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool, NotWarm, NotWarmCondition, NotWarmTaint, PoolNodes, Strategy
-from balloons.decide.census import JOIN_LIMIT_S, NodeState, Rules, has_room, is_awaited, take_census
+from balloons.decide.census import (
+    CLOCKS_DIFFER_S,
+    JOIN_LIMIT_S,
+    NodeState,
+    Rules,
+    has_room,
+    is_awaited,
+    take_census,
+    unready_since,
+)
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Memory
 from balloons.decide.settings import DecideSettings
@@ -237,6 +246,13 @@ def test_a_node_that_does_not_become_ready_in_time_is_sick() -> None:
     _, memory = sick_count(world, Memory(), NOW)
     assert sick_count(world, memory, later(NOW, JOIN_LIMIT_S - 61))[0] == 0
     assert sick_count(world, memory, later(NOW, JOIN_LIMIT_S - 60))[0] == 1
+
+
+@pytest.mark.parametrize(("is_first", "age_s"), [(True, 3600.0 - CLOCKS_DIFFER_S), (False, 0.0)])
+def test_only_a_first_decision_asks_a_condition_since_when_a_node_is_not_ready(*, is_first: bool, age_s: float) -> None:
+    """What was Ready at the last look has stopped since, whatever its date says."""
+    node = a_node("n", is_ready=False, unready_s=NOW.wall.timestamp() - 3600.0)
+    assert unready_since([node], {}, NOW, is_first=is_first)["n"].seen_s == NOW.monotonic_s - age_s
 
 
 def test_a_node_from_the_future_is_joining() -> None:

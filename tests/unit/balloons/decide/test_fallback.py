@@ -10,7 +10,7 @@ from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Memory, PoolDecision, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import Now
-from tests.world import NOW, World, a_node, a_pool, later, nodes
+from tests.world import NOW, World, a_node, a_pool, daemon, later, nodes
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, Node
 from throttler.kube.quantities_and_durations import parse_resources
@@ -109,6 +109,16 @@ def test_on_karpenter_any_type_may_be_the_main_one_again() -> None:
     story.world.nodes |= nodes(1, "more", labels={INSTANCE_TYPE_LABEL: "big", **KARPENTERS})
     story.world.settle()
     assert story.held()["more000"] == "any-type"
+
+
+def test_what_waits_for_any_type_keeps_its_size_while_machines_may_be_on_their_way_to_it() -> None:
+    story = Story(typed(2, "big"))
+    story.run(300)
+    asked = story.world.deployments[ANY_TYPE].spec["template"]
+    story.world.add(*(daemon(f"d-{name}", name, cpu="4") for name in story.world.nodes))
+    story.run(30)
+    assert story.waiting() == {"any-type": 2}
+    assert story.world.deployments[ANY_TYPE].spec["template"] == asked
 
 
 def test_a_pool_that_has_had_all_types_that_it_names_asks_for_no_other() -> None:

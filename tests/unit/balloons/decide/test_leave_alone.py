@@ -629,6 +629,8 @@ def test_ten_of_a_small_pool_may_go_within_one_period() -> None:
     memory = PoolMemory(removed=recent_removals(PoolMemory(), 10, SETTINGS, NOW))
     assert removal_limit(memory, 2, SETTINGS, later(NOW, 9.9)) == 0
     assert removal_limit(memory, 2, SETTINGS, later(NOW, 10.0)) == 10
+    assert recent_removals(memory, 0, SETTINGS, later(NOW, 9.9)) == memory.removed
+    assert recent_removals(memory, 0, SETTINGS, later(NOW, 10.0)) == ()
 
 
 @given(st.integers(0, 500), st.lists(st.tuples(st.floats(0.0, 20.0), st.integers(0, 500)), max_size=12))

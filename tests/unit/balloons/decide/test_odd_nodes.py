@@ -80,6 +80,15 @@ def test_a_node_with_a_small_pod_is_held_again_after_its_balloon_went(spec: dict
     assert {balloon.node for balloon in story.world.balloons()} == set(story.world.nodes)
 
 
+def test_a_node_with_a_small_pod_that_stops_being_ready_is_in_use() -> None:
+    """Nobody orders another one in its place: the pod may go on running there."""
+    story = Story(a_pool(mode=Mode.HEADROOM, size=2, max_size=20))
+    story.world.add(work("coredns", "n000", cpu="100m", requests=parse_resources({"cpu": "100m", "pods": "1"})))
+    story.world.change_node("n000", **NOT_READY)
+    status = story.step().pools[0].status
+    assert (status.nodes, status.busy, status.sick) == (3, 1, 0)
+
+
 def test_work_that_takes_the_balloons_room_makes_the_node_busy() -> None:
     story = Story(a_pool()).settled()
     story.world.add(work("job", "n000", cpu="100"))
@@ -123,6 +132,19 @@ def test_a_node_short_of_devices_is_replaced_after_the_grace() -> None:
     assert not actions(story.step(20.0))
     grown = [action for action in actions(story.step()) if isinstance(action, ApplyObject)]
     assert [action.replicas for action in grown] == [4]
+
+
+@pytest.mark.parametrize(("age_s", "late_s", "sick"), [(900.0, 170.0, 0), (900.0, 180.0, 1), (100.0, 180.0, 0)])
+def test_a_node_without_all_devices_is_sick_after_the_grace_unless_it_is_new(
+    age_s: float, late_s: float, sick: int
+) -> None:
+    """The others of its shape stay warm."""
+    story = Story(a_pool()).settled()
+    created_s = later(story.now, late_s).wall.timestamp() - age_s
+    story.world.change_node("n000", allocatable={**GPUS, "nvidia.com/gpu": 7_000}, created_s=created_s)
+    story.step(late_s)
+    status = story.step().pools[0].status
+    assert (status.sick, status.warm) == (sick, 2)
 
 
 def test_nodes_with_and_without_network_cards_are_all_held() -> None:
@@ -244,6 +266,23 @@ def test_balloons_of_another_shape_than_their_nodes_are_exchanged() -> None:
     assert not actions(decided)
     assert [balloon.shape for balloon in story.world.balloons()] == ["p5-48xlarge-gpu"] * 3
     assert {balloon.node for balloon in story.world.balloons()} == set(story.world.nodes)
+
+
+def test_of_many_balloons_of_another_shape_no_more_go_at_once_than_may() -> None:
+    """Another one beside them has gone already, from a node on which a DaemonSet runs."""
+    small = ShapeSpec(type=ShapeType.EXPLICIT, resources={"cpu": "4", "memory": "8Gi"})
+    story = Story(a_pool(shape=small), count=25)
+    story.world.add(*(daemon(f"d-{name}", name, cpu="10m") for name in story.world.nodes))
+    story.settled()
+    (gone,) = (balloon.key for balloon in story.world.balloons() if balloon.node == "n000")
+    del story.world.pods[gone]
+    story.world.change_pool(shape=ShapeSpec())
+    left = []
+    for _ in range(4):
+        story.step()
+        left.append(sum(balloon.shape == "explicit" for balloon in story.world.balloons()))
+    assert left == [14, 4, 0, 0]
+    assert len({balloon.node for balloon in story.world.balloons()}) == 25
 
 
 def test_a_shape_on_which_nothing_is_left_is_named() -> None:

@@ -80,6 +80,28 @@ def test_a_deployment_that_only_loses_balloons_that_wait_is_no_shrinking() -> No
     assert (lowered.replicas, lowered.because.reason) == (2, Reason.WARMING)
 
 
+def test_a_pool_that_asks_for_no_shape_leaves_the_whole_allowance_to_the_next() -> None:
+    spec: dict[str, Any] = {"mode": Mode.HEADROOM, "max_size": 10}
+    blank = a_pool("blank", size=4, nodes=PoolNodes(LabelSelector({"pool": "blank"})), **spec)
+    world = World.of(blank, a_pool(created_s=1.0, size=8, **spec), nodes=nodes(2))
+    decided, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW, allowance=3)
+    without, other = decided.pools
+    assert (without.because.reason, without.lacking, memory.pools[blank.key].granted) == (Reason.NO_SHAPE, 0, 0)
+    assert [action.replicas for action in other.actions if isinstance(action, ApplyObject)] == [2 + 3]
+    _, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+    assert memory.pools[blank.key].granted is None, "nobody paces it"
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_of_two_pools_that_have_as_many_of_its_nodes_always_the_same_is_named(turn: int) -> None:
+    older = [a_pool(name, nodes=PoolNodes(LabelSelector({"pool": "gpu", "of": name}))) for name in ("a", "b")]
+    there = {name: node for pool in "ab" for name, node in nodes(2, pool, labels={"of": pool}).items()}
+    world = World.of(*older, a_pool(created_s=10.0), nodes=dict(list(there.items())[::turn]))
+    decided, _ = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+    (younger,) = [decision for decision in decided.pools if decision.pool == POOL_KEY]
+    assert "pool b" in younger.because.sentence
+
+
 def test_a_deployment_that_loses_held_nodes_shrinks_by_as_many() -> None:
     story = held(4, size=4)
     story.world.change_pool(size=3)
@@ -93,6 +115,10 @@ def test_a_pool_that_may_not_let_all_go_at_once_says_how_many_are_too_many() -> 
     told = story.step().pools[0].because
     assert told.reason is Reason.SHRINK_LIMITED
     assert (told.detail["surplus"], told.detail["limit"]) == (15, 20 - story.world.replicas())
+    story.world.settle()
+    decided, _ = decide(story.world.snapshot(), story.memory, SETTINGS, later(story.now, -5.0))
+    told = decided.pools[0].because
+    assert (told.reason, told.detail["surplus"], told.detail["limit"]) == (Reason.SHRINK_LIMITED, 5, 0)
 
 
 def test_what_was_asked_for_and_does_not_exist_yet_counts_as_asked_for() -> None:
@@ -128,6 +154,12 @@ def test_balloons_of_another_pool_are_not_ours_to_count(label: str) -> None:
     story.world.add(foreign)
     decision = story.step().pools[0]
     assert decision.status.pending == (1 if label == "gpu" else 0)
+
+
+def test_a_first_deployment_is_told_as_what_is_still_to_come() -> None:
+    decided, _ = decide(World.of(a_pool(), nodes=nodes(3)).snapshot(), Memory(), SETTINGS, NOW)
+    (made,) = [action for action in decided.pools[0].actions if isinstance(action, ApplyObject)]
+    assert (made.because.reason, made.because.detail) == (Reason.WARMING, {"warm": 0, "target": 3, "pending": 3})
 
 
 def test_a_pool_that_holds_nothing_says_why() -> None:

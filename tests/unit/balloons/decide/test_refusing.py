@@ -4,6 +4,7 @@ A node whose kubelet refuses balloons makes few Failed pods, and changes nothing
 decision fails is left as it is, and what is decided for every other pool is what it would be without it.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -204,6 +205,8 @@ def test_a_lone_failure_is_removed_after_a_while() -> None:
     assert len(story.world.failed) == 1
     story.run(30)
     assert story.world.failed == {}
+    (removed,) = (action.because.sentence for action in story.world.log if isinstance(action, RemoveFailed))
+    assert removed == "1 node refuses balloons (OutOfcpu) and is left alone for a while: n000"
 
 
 @pytest.mark.parametrize("spec", [{}, HEADROOM], ids=["hold", "headroom"])
@@ -218,6 +221,20 @@ def test_even_in_a_paused_pool_it_comes_to_an_end(spec: dict[str, Any]) -> None:
     assert story.tries() == before
     assert len(story.world.failed) == FEW
     assert story.balloons() == others
+
+
+def test_a_balloon_that_waits_for_another_node_is_not_made_in_vain() -> None:
+    """Of a paused pool's balloons only the one that a refusing node is sent again and again comes to an end."""
+    story = Story(a_pool(**HEADROOM), count=3)
+    (waiting,) = (balloon for balloon in story.world.balloons() if not balloon.node)
+    story.world.nodes["n003"] = a_node("n003")
+    story.world.change_pool(paused=True)
+    refused = {"n003": a_refusal(story.now.monotonic_s, is_sought=True)}
+    memory = replace(story.memory, pools={POOL_KEY: replace(story.memory.pools[POOL_KEY], refusals=refused)})
+    for replicas in ([], [3]):
+        decided, _ = decide(story.world.snapshot(), memory, SETTINGS, story.now)
+        assert [action.replicas for action in decided.pools[0].actions if isinstance(action, ApplyObject)] == replicas
+        story.world.pods.pop(waiting.key, None)
 
 
 # -- balloons that come all the same -----------------------------------------------------------------------------------
@@ -287,20 +304,25 @@ def test_a_node_on_whose_room_karpenter_counts_is_left_out_by_name(size: int | N
 
 
 @pytest.mark.parametrize(
-    ("size", "labels", "refusing"),
-    [(None, {}, ()), (None, KARPENTER, DISRUPTED), (8, KARPENTER, ())],
-    ids=["not Karpenter's", "it goes itself", "others are idle"],
+    ("size", "labels", "refusing", "other"),
+    [
+        (None, {}, {}, {"taints": DISRUPTED}),
+        (None, KARPENTER, {"taints": DISRUPTED}, {"taints": DISRUPTED}),
+        (8, KARPENTER, {}, {"taints": DISRUPTED}),
+        (None, KARPENTER, {}, {"is_cordoned": True}),
+    ],
+    ids=["not Karpenter's", "it goes itself", "others are idle", "a person cordons"],
 )
 def test_no_name_is_left_out_where_no_held_node_is_lost_for_it(
-    size: int | None, labels: dict[str, str], refusing: tuple[Taint, ...]
+    size: int | None, labels: dict[str, str], refusing: dict[str, Any], other: dict[str, Any]
 ) -> None:
     story = Story(labels=labels)
     story.refuse("n000")
     assert story.run(60).status.sick == 1
     story.world.change_pool(size=size)
     story.run(60)
-    story.world.change_node("n000", taints=refusing)
-    story.world.change_node("n001", taints=DISRUPTED)
+    story.world.change_node("n000", **refusing)
+    story.world.change_node("n001", **other)
     story.step()
     assert story.left_out() == []
 
@@ -437,6 +459,13 @@ def test_a_node_of_another_type_is_not_named() -> None:
     assert hosts_left_out((), there, refused, NOW, "p5") == ("n",)
 
 
+def test_names_that_are_left_out_already_stay_as_they_are_written() -> None:
+    """Whatever changes the affinity costs every balloon its pod."""
+    refused = {name: a_refusal(is_sought=True) for name in nodes(2)}
+    assert hosts_left_out((), nodes(2), refused, NOW, "") == ("n000", "n001")
+    assert hosts_left_out(("n001", "n000"), nodes(2), refused, NOW, "") == ("n001", "n000")
+
+
 def test_a_node_without_the_label_of_its_host_cannot_be_named() -> None:
     there = {"n": msgspec.structs.replace(a_node("n"), labels={"pool": "gpu"})}
     assert hosts_left_out((), there, {"n": a_refusal(is_sought=True)}, NOW, "") == ()
@@ -453,6 +482,19 @@ def test_only_a_rush_that_does_not_end_has_a_node_left_out(pause_s: float, is_so
         now, made_s = later(now, pause_s), made_s + 1
         known = refusals([a_failure("b", created_s=made_s)], nodes(1), {}, known, (), now)
         assert not known["n000"].is_sought or now.monotonic_s >= NOW.monotonic_s + PERSIST_S
+    assert known["n000"].is_sought is is_sought
+
+
+@pytest.mark.parametrize(
+    ("before", "after_s", "is_sought"),
+    [(False, PERSIST_S - 0.1, False), (False, PERSIST_S, True), (True, 1.0, True)],
+)
+def test_a_rush_that_lasts_has_a_node_left_out_for_the_whole_rest(
+    *, before: bool, after_s: float, is_sought: bool
+) -> None:
+    known = {"n000": a_refusal(is_sought=before)}
+    for seconds in (after_s / 2, after_s):
+        known = refusals([a_failure("b", created_s=seconds)], nodes(1), {}, known, (), later(NOW, seconds))
     assert known["n000"].is_sought is is_sought
 
 

@@ -329,6 +329,17 @@ def test_looking_stops_at_the_budget_and_goes_on_next_time(monkeypatch: pytest.M
     assert sum(1 for pod in world.pods.values() if pod.node and pod.key.namespace == "jobs") == 10
 
 
+def test_a_class_that_was_not_reached_comes_first_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gang that fits nowhere used up what may be looked at."""
+    monkeypatch.setattr(release, "MOST_LOOKS", 5)
+    large = [work(f"big-{i}", priority=5, scheduling=Scheduling(is_tried=True, gang="big")) for i in range(11)]
+    members = list(nodes(10).values())
+    first = reserve([*large, work("own")], [], members, {}, {}, SETTINGS, -10, NOW)
+    assert first.taker == {}
+    found = reserve([*large, work("own")], [], members, {}, {}, SETTINGS, -10, later(NOW, 1.0), first.looked)
+    assert set(found.taker.values()) == {"jobs/own"}
+
+
 def test_balloons_are_released_in_the_order_in_which_their_replicaset_would_remove_them() -> None:
     """Otherwise the ReplicaSet, lowered just before, removes others, and twice as many go."""
     world = World.of(a_pool(), nodes=nodes(6))
@@ -402,6 +413,12 @@ def test_places_are_taken_for_as_many_pods_as_there_are_and_are_gone_then(count:
     found = places.take(wanted, count)
     assert sorted(Counter(node.name for node in found).values(), reverse=True) == taken
     assert len(places.take(wanted, 99)) == 8 - sum(taken)
+
+
+def test_what_a_pod_asks_none_of_needs_no_room() -> None:
+    """A chart that writes `nvidia.com/gpu: 0` for those who have none."""
+    wanted = replace(small_pods(), requests={**small_pods().requests, "nvidia.com/gpu": 0})
+    assert len(Places(nodes(1).values(), (), {}, NOW.wall.timestamp(), ()).take(wanted, 9)) == 4
 
 
 def test_a_gang_takes_all_of_its_places_or_none() -> None:

@@ -567,6 +567,7 @@ def a_deployment(replicas: int, ready: int, *, rolling: bool = False) -> Deploym
         # A roll-out replaces two at a time, until all are there again.
         (Unseen(20, 0, 2), a_deployment(20, 18, rolling=True), 0, Unseen(20, 0, 2), None),
         (Unseen(20, 0, 2), a_deployment(20, 17, rolling=True), 0, Unseen(19, 0, 2), 19),
+        (Unseen(20, 0, 2), a_deployment(20, 20, rolling=True), 0, Unseen(20, 0, 2), None),
         (Unseen(20, 0, 2), a_deployment(20, 19), 0, Unseen(20, 0, 2), None),
         (Unseen(20, 0, 2), a_deployment(20, 20), 0, Unseen(20, 0, 0), None),
         (Unseen(20, 0, 0), a_deployment(20, 19), 0, Unseen(19, 0, 0), 19),

@@ -17,8 +17,9 @@ from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Decision, Memory, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import Bound, Claim, Selectors, Tenancy, claim_nodes, deployment_name, is_of_its_pool
+from balloons.view.node_load_and_devices import load_of
 from balloons.view.snapshot import Circumstances, Deployment, Index, RefusedPool, Snapshot
-from tests.world import CLASS, NOW, World, a_node, a_pool, later, nodes
+from tests.world import CLASS, NOW, World, a_node, a_pool, later, nodes, work
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import Shared
 from throttler.kube.pod import MANAGED_BY, POOL_LABEL, SHAPE_LABEL, Pod, PodKind, PodWire, pod_from_wire
@@ -351,6 +352,29 @@ def test_nodes_that_come_and_go_for_months_are_not_all_remembered(monkeypatch: p
     selectors = Selectors([pool])
     assert {selectors.of(a_node(f"n{number}").labels) for number in range(100)} == {(pool.key,)}
     assert len(selectors._known) <= 10
+
+
+def test_a_node_that_work_fills_changes_its_own_pools_claim_alone() -> None:
+    """The others are not even copied: there may be ten thousand nodes."""
+    there = {**nodes(2), **nodes(1, "c", labels={"pool": "cpu"})}
+    full = {"n001": load_of([work("job", "n001")], -10)}
+    selectors = Selectors(POOLS)
+    claims = selectors.claims(there.values(), {})
+    renewed = selectors.renewed(claims, ["n001"], there, full)
+    assert renewed == claim_nodes(POOLS, there, full) != claims
+    assert renewed is not None
+    assert [pool.key.name for pool in POOLS if renewed[pool.key] is not claims[pool.key]] == ["old"]
+
+
+def test_a_balloon_beside_one_of_the_nodes_own_pool_is_a_stray() -> None:
+    old, young, *_ = (pool.key for pool in POOLS)
+    pods = (balloon("a", "n000", "old"), balloon("b", "n000", "young"))
+    for both in (pods, pods[::-1]):
+        claims = claim_nodes(POOLS, nodes(1), {"n000": load_of(both, -10)})
+        assert {key.name: [pod.key.name for pod in claims[key].strays] for key in (old, young)} == {
+            "old": [],
+            "young": ["b"],
+        }
 
 
 def test_each_node_that_an_older_pool_has_is_counted_once() -> None:
