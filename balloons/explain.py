@@ -234,7 +234,7 @@ def explain_pod(cluster: SeenCluster, namespace: str, name: str) -> Timeline | N
 def _way_of_its_node(cluster: SeenCluster, pod: Any) -> list[Step]:
     """The steps of a node that came after the pod, which therefore waited for it."""
     node_name, created = text(pod, "spec", "nodeName"), moment(pod, "metadata", "creationTimestamp")
-    node = next((node for node in cluster.plain(kinds.NODES) if node_name and name_of(node) == node_name), None)
+    node = next((node for node in cluster.plain(kinds.NODES) if name_of(node) == node_name), None)
     joined = moment(node, "metadata", "creationTimestamp")
     if created is None or joined is None or joined < created:
         return []

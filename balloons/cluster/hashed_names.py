@@ -200,7 +200,7 @@ def _named(hashing: _Hashing, value: Any) -> Any:
     """A container, or an alarm: its name is its user's own."""
     walked = _walk(value, hashing)
     name = text(value, "name")
-    if isinstance(walked, dict) and name and name != "balloon" and not _PUBLIC.fullmatch(name):
+    if name and name != "balloon" and not _PUBLIC.fullmatch(name):
         walked["name"] = hashing.whole(name)
     return walked
 
@@ -280,7 +280,7 @@ def _named_by(key: str, value: Any) -> Iterator[str]:
     """What a field of this name holds of the users' own."""
     if key in _LABELLED:
         labels = pairs({key: value}, key)
-        yield from (content for name, content in labels.items() if content and not _PUBLIC_LABELS.fullmatch(name))
+        yield from (content for name, content in labels.items() if not _PUBLIC_LABELS.fullmatch(name))
     elif key in _REFERENCES and not isinstance(value, str):
         named = value if isinstance(value, list) else [value]
         yield from filter(None, (text(reference, "name") for reference in named))

@@ -299,7 +299,7 @@ def _volume(value: Any) -> Any:
     """Which kinds of volume there are, not where they lead to."""
     if not isinstance(value, dict):
         return None
-    return {key: {} for key, source in value.items() if key != "name" and source is not None}
+    return {key: {} for key in value if key != "name"}
 
 
 _METADATA = {
