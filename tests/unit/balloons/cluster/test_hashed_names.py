@@ -138,7 +138,7 @@ def test_no_name_that_went_in_is_anywhere_in_the_dump() -> None:
 
 MENTIONED = """globex-orders globex-ledger globex-nodes globex-claim globex-pull globex-gpu-asg acme-prod-9 acme-wl
     globex-sandbox globex-evicted payments-worker globex-shop bob@globex.example globex-flood globex-crew globex-sched
-    globex-sale globex-crisis globex-gang globex-motto pull.globex.example globex-guarded""".split()  # noqa: SIM905
+    globex-sale globex-crisis globex-gang globex-motto pull.globex.example globex-guarded globex-team""".split()  # noqa: SIM905
 """Names of what no list of a dump holds, and of what is only mentioned."""
 STATUS = """nodeGroups:
 - health:
@@ -159,7 +159,9 @@ def names_that_are_only_mentioned() -> dict[kinds.Kind, list[dict[str, object]]]
     gang = {"scheduling.k8s.io/group-name": "globex-gang"}
     paused = {"kube-balloons.github.io/pause-reason": "globex-crisis, ask Bob"}
     pod = {"metadata": {"name": "api-0", "namespace": "shop", "labels": labels, "annotations": gang},
-           "spec": {"containers": containers, "resourceClaims": claims, "schedulerName": "globex-sched"}}  # fmt: skip
+           "spec": {"containers": containers, "resourceClaims": claims, "schedulerName": "globex-sched",
+                    "tolerations": [{"key": "acme/team", "value": "globex-team"},
+                                    {"key": "topology.kubernetes.io/zone", "value": "eu-1b"}]}}  # fmt: skip
     busy = {"containerResource": {"container": "payments-worker", "name": "cpu"}}
     described = {"object": {"describedObject": {"kind": "Ingress", "name": "globex-sale"}, "metric": {"name": "m"}}}
     scaler = {"scaleTargetRef": {"kind": "StatefulSet", "name": "globex-ledger"}, "metrics": [busy, described]}
@@ -233,7 +235,7 @@ def test_no_name_that_is_only_mentioned_is_anywhere_in_the_dump() -> None:
     found = whole(hashed(as_dumped(names_that_are_only_mentioned()), KEY))
     assert [word for word in (*MENTIONED, "api-0", "shop") if word in found] == []
     for public in (
-        "workload-low", "system:nodes", "Back-off restarting failed container", '"balloon"', '"cpu"',
+        "workload-low", "system:nodes", '"eu-1b"', "Back-off restarting failed container", '"balloon"', '"cpu"',
         '"f:finalizers":{"v:h-',
     ):  # fmt: skip
         assert public in found
@@ -266,9 +268,22 @@ def test_nothing_but_names_is_lost(named: dict[kinds.Kind, list[dict[str, object
 
 
 def test_what_kubernetes_says_in_quotes_stays() -> None:
-    note = 'Insufficient "cpu"; taint "node.kubernetes.io/unreachable"; label "topology.kubernetes.io/zone"'
+    note = (
+        'Insufficient "cpu" and "pods": "64Gi" asked for; '
+        'taint "node.kubernetes.io/unreachable"; label "topology.kubernetes.io/zone"'
+    )
     events = {kinds.EVENTS: [{"metadata": {"name": "a", "namespace": "default"}, "note": note}]}
     assert note in msgspec.json.decode(hashed(cluster(events), KEY).listed(kinds.EVENTS).objects[0])["note"]
+
+
+@pytest.mark.parametrize("odd", [5, True, None, ["x"], {"x": "y"}])
+def test_what_is_of_an_odd_type_is_kept_as_that(odd: Any) -> None:
+    node = {"metadata": {"annotations": {"karpenter.sh/a": odd}, "name": "n"}, "spec": {"providerID": odd}}
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [odd]}}
+    seen = cluster({kinds.NODES: [node], kinds.PODS: [pod]})
+    for kind in (kinds.NODES, kinds.PODS):
+        (before,), (after,) = seen.listed(kind).objects, hashed(seen, KEY).listed(kind).objects
+        assert shape(msgspec.json.decode(after)) == shape(msgspec.json.decode(before))
 
 
 def test_even_without_hashes_a_container_called_like_a_component_keeps_no_secret() -> None:

@@ -142,6 +142,7 @@ def test_version_provider_and_api_servers() -> None:
     found = detect(cluster({kinds.NODES: [NODE], kinds.API_SERVERS: slices}, version="v1.34.1-eks-0"))
     assert (found.minor, found.provider, found.api_servers) == (34, "aws", 2)
     assert found.in_words == "no autoscaler found, Kubernetes v1.34.1-eks-0, provider aws, 2 API servers"
+    assert detect(cluster({}, version="master")).minor == 0
 
 
 def test_the_controller_managers_flags_come_from_its_static_pod() -> None:
