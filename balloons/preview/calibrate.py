@@ -5,6 +5,7 @@ How nodes came to be, read off their own timestamps: whatever else was lost, obj
 
 import statistics
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -95,10 +96,8 @@ def dated(texts: Iterable[bytes]) -> list[Dated]:
     """The objects of these JSON texts; what cannot be read is left out."""
     objects = []
     for text in texts:
-        try:
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             objects.append(_decoder.decode(text))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            continue
     return objects
 
 

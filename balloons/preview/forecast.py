@@ -189,7 +189,7 @@ def waves_of(run: Flow, world: World) -> tuple[Wave, ...]:
         limit = binding(before, after, world)
         wave = Wave(before.at_s, after.at_s, after.ready - before.ready, after.ready, limit)
         waves = _joined(waves, wave)
-    return tuple(_without_slivers(waves, moments[-1].at_s if moments else 0.0))
+    return tuple(_without_slivers(waves, run.moments[-1].at_s))
 
 
 def binding(before: FlowMoment, after: FlowMoment, world: World) -> Limit:

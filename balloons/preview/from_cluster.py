@@ -229,7 +229,7 @@ def _each(name: str, size: Resources | None) -> int:
 
 def _milli(value: Any) -> int | None:
     try:
-        return None if value is None or isinstance(value, bool) else parse_quantity(str(value))
+        return parse_quantity(str(value))
     except QuantityError:
         return None
 
@@ -237,7 +237,7 @@ def _milli(value: Any) -> int | None:
 def _sum(text: str, key: str) -> int | None:
     """Over all lines `key: N`; None where there is none. The ConfigMap has one scalar to a line."""
     figures = [line.strip().removeprefix(key).strip() for line in text.splitlines() if line.strip().startswith(key)]
-    numbers = [int(figure) for figure in figures if figure.isdecimal() and figure.isascii() and len(figure) < 10]
+    numbers = [int(figure) for figure in figures if figure.isdecimal() and len(figure) < 10]
     return sum(numbers) if numbers else None
 
 

@@ -391,7 +391,7 @@ def with_stated(inputs: PlanInputs, stated: Stated, by: str = "--") -> PlanInput
     servers, controllers = inputs.servers, inputs.controllers
     daemons = figures.over("daemonsets", controllers.daemon_sets)
     cost, requests = servers.join_cpu_s, servers.requests_per_join
-    if daemons is not controllers.daemon_sets and cost.source is Source.ASSUMED:
+    if cost.source is Source.ASSUMED:
         cost, requests = join_cpu_s(daemons.value), requests_per_join(daemons.value)
     count, cores = figures.over("servers", servers.count), figures.over("server_cores", servers.cores)
     if cost.source is Source.LEARNED:

@@ -176,7 +176,9 @@ class DaemonPods:
         self._credit = min(self._burst, self._credit) + self._per_s * seconds
         self.made_of_nodes = 0.0
         served = 0
-        while self.queued and (self._round or self._begin_round()):
+        while self.queued:
+            if not self._round:
+                self._begin_round()
             spent = min(self._credit, self._left)
             self._credit -= spent
             self._left -= spent
@@ -192,7 +194,7 @@ class DaemonPods:
         """How long the round at hand takes in all: for so long its first pods have run when its last are made."""
         return self._requests / self._per_s if self._round else 0.0
 
-    def _begin_round(self) -> bool:
+    def _begin_round(self) -> None:
         """Takes whoever has come by now, up to `ROUND`."""
         taken = 0
         while self._waiting and taken < ROUND:
@@ -205,7 +207,6 @@ class DaemonPods:
         beside = min(taken * self._pods_each, self._beside)
         self._beside -= beside
         self._requests = self._left = taken * self._pods_each + beside
-        return taken > 0
 
     def _serve(self) -> int:
         done = 1.0 - self._left / self._requests if self._requests else 1.0

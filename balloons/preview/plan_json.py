@@ -347,7 +347,7 @@ def _begin_s(came: Sequence[Birth], since_s: float, reaction_s: float) -> float:
 
 def _step(ready: int, saved: Saved, usable: Sequence[float]) -> ComparedStep:
     predicted = next((at_s for at_s, count in saved.curve if count >= ready), None)
-    if ready == saved.nodes and saved.eta_s is not None:
+    if ready == saved.nodes:
         predicted = saved.eta_s
     return ComparedStep(ready=ready, predicted_s=predicted, real_s=usable[ready - 1] if len(usable) >= ready else None)
 

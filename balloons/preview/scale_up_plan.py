@@ -81,7 +81,7 @@ class Relief:
         return self.without_it_s / self.with_it_s
 
 
-def relief(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker, limit: Limit) -> Relief | None:
+def relief(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker, limit: Limit | None) -> Relief | None:
     """None for limits that nobody can lift: the autoscaler's reaction, a join's own time; ceilings name themselves."""
     world = median_world(inputs, pool, nodes)
     lifted = _lifted(world, limit)
@@ -91,7 +91,7 @@ def relief(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker, limit: 
     return Relief(flow(world, make(world.scenario)).done_s, flow(lifted, other(lifted.scenario)).done_s)
 
 
-def _lifted(world: World, limit: Limit) -> World | None:
+def _lifted(world: World, limit: Limit | None) -> World | None:
     scenario = world.scenario
     match limit:
         case Limit.BOOT:
@@ -232,7 +232,7 @@ def make_plan(
         moments=own.runs[world].moments if own else (),
         waves=waves,
         limit=limit,
-        relief=relief(inputs, pool, coming, makers[policy], limit) if own and limit else None,
+        relief=relief(inputs, pool, coming, makers[policy], limit),
         sides=tuple(
             replace(side(name, forecast), moments=_course(forecast.runs[world])) for name, forecast in both.items()
         ),
