@@ -403,7 +403,8 @@ def test_what_is_no_plan_is_refused(body: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "accepted"),
     [({"nodesComing": 0}, False), ({"nodesComing": 1}, True), ({"nodesComing": 10_000_000}, True),
-     ({"nodesComing": 10_000_001}, False), ({"nodesComing": None}, False), ({"kind": "Other"}, False)],
+     ({"nodesComing": 10_000_001}, False), ({"nodesComing": None}, False), ({"kind": "Other"}, False),
+     ({"createdAt": "yesterday"}, False)],
 )  # fmt: skip
 def test_only_a_plan_of_some_nodes_can_be_compared(changes: dict[str, Any], *, accepted: bool) -> None:
     if accepted:

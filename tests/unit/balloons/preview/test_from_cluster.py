@@ -18,6 +18,7 @@ from balloons.preview.from_cluster import (
     PoolsWorld,
     applies,
     lift,
+    loads_of,
     of_groups,
     of_node_pool,
     of_quota,
@@ -278,6 +279,23 @@ def test_what_cannot_be_read_is_assumed_and_said() -> None:
         "daemonsets.apps not seen: their number is assumed",
         "endpointslices.discovery.k8s.io not seen: the number of API servers is assumed",
     )
+
+
+def test_each_daemon_set_of_the_cluster_makes_a_join_dearer() -> None:
+    two, assumed = plan_inputs(karpenter()).servers, assumed_inputs().servers
+    assert two.join_cpu_s.value < assumed.join_cpu_s.value
+    assert two.requests_per_join.value < assumed.requests_per_join.value
+
+
+def test_on_nodes_of_which_none_is_ready_nobody_counts_daemon_sets() -> None:
+    sick = node(0)
+    sick["status"]["conditions"] = []
+    found = plan_inputs(cluster({kinds.NODES: [sick], kinds.DAEMON_SETS: [daemon_set("cni")]}))
+    assert found.controllers.daemon_sets.source is Source.ASSUMED
+
+
+def test_pods_that_wait_load_no_node() -> None:
+    assert loads_of((work("bound", "n"), work("waits"))).keys() == {"n"}
 
 
 def test_empty_cluster_can_be_planned_for() -> None:

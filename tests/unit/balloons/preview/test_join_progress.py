@@ -137,6 +137,11 @@ def test_an_idle_server_answers_as_fast_as_it_can() -> None:
     assert server.busy_s == pytest.approx(0.01, rel=0.1), "most of a tenth of a seat-second, of ten in a second"
 
 
+def test_requests_that_cost_next_to_nothing_are_all_answered() -> None:
+    """What is refused comes again, ever less of it, until its cost is no number any more."""
+    assert FlowServer(SMALL, 0.0).step(5e-324, 0.0, 10.0, 0.0, 1.0).accepted == 1.0
+
+
 def test_joins_that_are_heavier_take_longer_on_an_idle_server() -> None:
     heavy = Scenario(name="heavy", demands=(), servers=1, capacity=10.0, join_weight=3.0)
     assert FlowServer(heavy, 0.0).idle_s == pytest.approx(3 * IDLE_S)
@@ -280,6 +285,22 @@ def test_who_comes_later_ends_later() -> None:
     move(joins, 7, from_s=17.0)
     assert joins.usable == [(16.0, 3), (21.0, 5)]
     assert (joins.mean_s, joins.ended) == ((16.0 + 17.0) / 2, 8)
+
+
+def test_a_joins_work_comes_on_average_when_its_requests_are_sent() -> None:
+    """However differently agents think: half of them for longer, half for as much shorter."""
+    sent, costs = 0.0, 0.0
+    for lane in JOIN.lanes:
+        now_s = 0.0
+        for step in lane.steps:
+            now_s += step.think_s
+            sent += now_s / JOIN.alone_s * step.kind.cost_at(0)
+            costs += step.kind.cost_at(0)
+            now_s += step.kind.work_s
+    joins = joining()
+    joins.let_in(1, 0.0)
+    mean = sum((part + 0.5) / 400 * joins.progress(1 / 400, 1.0) for part in range(400))
+    assert mean == pytest.approx(sent / costs, rel=0.012)
 
 
 def test_a_thousand_cohorts_end_in_the_order_in_which_they_began() -> None:

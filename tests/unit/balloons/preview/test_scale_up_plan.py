@@ -143,6 +143,11 @@ def test_unknown_pool_is_refused_with_those_that_are_there() -> None:
 
 
 @pytest.mark.usefixtures("forecasts")
+def test_where_nothing_can_come_the_ceiling_binds_from_the_demand_on() -> None:
+    (wave,) = made("nothing can come").waves
+    assert (wave.from_s, wave.until_s, wave.limit) == (0.0, None, Limit.CEILING)
+
+
 def test_a_plan_that_a_ceiling_stops_tells_how_to_lift_it() -> None:
     ceiling = Ceiling(name="NodePool/gpu", nodes=2, resource="nodes", used=4.0, per_node=1.0)
     assert plan(inputs(ceilings=(ceiling,)), add=3).fix.startswith("kubectl patch nodepool gpu ")

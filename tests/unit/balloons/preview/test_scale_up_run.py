@@ -18,6 +18,7 @@ from throttler.signals.reading import Signals
 from throttler.simulator.pacing_policies import AtOnce, FixedWindow, FullKnowledge, LawPolicy, Permit
 from throttler.simulator.requests_and_machines import JOIN
 from throttler.simulator.scenario_and_faults import ListBurst, ScaleUp, Scenario, ServerLoss
+from throttler.simulator.simulated_scrape import CLOCK_START_S
 
 BY_LETTER = {scenario.name[0]: scenario for scenario in TWELVE}
 
@@ -53,6 +54,25 @@ def test_the_law_sees_every_server() -> None:
 
     flow(world(), Looking())
     assert max(seen, key=len) == {f"server-{index}" for index in range(ROOMY.servers)}
+    seen.clear()
+    flow(world(replace(ROOMY, faults=(ServerLoss(at_s=-1e6, for_s=2e6, server=1),))), Looking())
+    assert "server-1" not in frozenset[str]().union(*seen), "but none that is down"
+
+
+@pytest.mark.parametrize("rhythm", [0.25, 0.75])
+def test_the_first_scrape_comes_within_the_worlds_own_part_of_the_time_between_two(rhythm: float) -> None:
+    looks: list[tuple[float, bool]] = []
+
+    class Looking(AtOnce):
+        def step(self, signals: Signals, joins: Joins, now_s: float) -> Permit:
+            looks.append((now_s, bool(signals.readings)))
+            return super().step(signals, joins, now_s)
+
+    slow = replace(ROOMY, scrape_s=40.0, lead_s=120.0)
+    flow(world(slow, rhythm=rhythm), Looking())
+    first_s = next(at_s for at_s, has_readings in looks if has_readings)
+    second_scrape_s = CLOCK_START_S - 120.0 + (1.0 + rhythm) * 40.0
+    assert second_scrape_s <= first_s <= second_scrape_s + 15.0
 
 
 def test_controller_manager_makes_daemon_pods_at_its_own_pace() -> None:
@@ -170,6 +190,13 @@ def test_long_unpaced_runs_end_alike_in_longer_steps(monkeypatch: pytest.MonkeyP
     assert quick.done_s == pytest.approx(exact.done_s, rel=0.02)
     assert quick.worst_latency_s == pytest.approx(exact.worst_latency_s, rel=0.05)
     assert len(quick.moments) < 0.7 * len(exact.moments)
+
+
+def test_paced_runs_are_never_run_in_longer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window follows what it sees: it would be another one."""
+    usual = flow(world(), FixedWindow(20))
+    monkeypatch.setattr("balloons.preview.scale_up_run.STRETCH_S", 1.0)
+    assert flow(world(), FixedWindow(20)) == usual
 
 
 @pytest.mark.parametrize(("window", "is_given_up"), [(10, True), (400, False)])

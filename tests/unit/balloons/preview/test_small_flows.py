@@ -44,6 +44,7 @@ def test_pacing_is_asked_every_so_often_and_a_second_after_something_has_happene
     assert at_s(found) == [-10, -5, 0, 5, 10, 13, 16, 21, 21.5]
     assert found.usable_s == ((21.5, 4),)
     assert (found.done_s, found.is_stuck, found.lost, found.error_share) == (21.5, False, 0, 0.0)
+    assert [moment.requests_per_s for moment in found.moments[:5]] == [0.0] * 5, "nothing joins before 12"
     counts = [(moment.waiting, moment.booting, moment.held, moment.joining, moment.ready) for moment in found.moments]
     assert counts == [
         (0, 0, 0, 0, 0),
