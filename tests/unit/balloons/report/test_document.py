@@ -11,9 +11,9 @@ import pytest
 from balloons.preview.inputs import assumed_inputs
 from balloons.preview.plan_json import plan_json
 from balloons.preview.scale_up_plan import Asked, make_plan
-from balloons.report.document import BINS, DocumentError, at, marks, read_document, series_of
+from balloons.report.document import BINS, LEAST_S, DocumentError, at, courses_of, marks, read_document, series_of
 from tests.unit.balloons.preview.test_scale_up_plan import AT, PLANS, made
-from tests.unit.balloons.report.a_plan import body, document, wave
+from tests.unit.balloons.report.a_plan import body, document, side, wave
 
 
 @pytest.mark.whole
@@ -72,6 +72,15 @@ def test_pace_adds_up_to_all_nodes() -> None:
     assert series is not None
     minutes = (series.edges_s[-1] - series.edges_s[0]) / BINS / 60
     assert sum(series.pace) * minutes == pytest.approx(100)
+    later = series_of(document(timeline=[each | {"atSeconds": each["atSeconds"] + 500} for each in body()["timeline"]]))
+    assert later is not None
+    assert later.pace == pytest.approx(series.pace), "nothing else changes if all of it is later"
+
+
+def test_only_what_is_done_now_and_the_other_are_compared() -> None:
+    for policies, count in ((("none", "throttle"), 2), (("none", "window 10"), 0), (("none",), 0)):
+        given = document(pacing={"policy": "none", "sides": [side(policy) for policy in policies]})
+        assert len(courses_of(given)) == count
 
 
 def test_load_is_left_out_where_the_plan_does_not_say() -> None:
@@ -90,10 +99,13 @@ def test_nothing_over_time_is_no_series(moments: int) -> None:
 def test_an_instant_is_no_series() -> None:
     first, second = body()["timeline"][:2]
     assert series_of(document(timeline=[first, second | {"atSeconds": 1e-300}])) is None
+    last = second | {"atSeconds": LEAST_S}
+    assert series_of(document(timeline=[first, first, last])) is not None
 
 
 def test_values_between_two_times_lie_between() -> None:
     assert [at((0.0, 10.0, 10.0, 20.0), (0, 4, 6, 6), each) for each in (0, 5, 15, 99)] == [0, 2, 6, 6]
+    assert at((10.0, 20.0), (0, 4), 15.0) == 2
 
 
 @pytest.mark.parametrize(("end_s", "step_s"), [(255.0, 30.0), (2232.0, 300.0), (43200.0, 7200.0), (1e9, 1e9 / 9)])

@@ -82,7 +82,7 @@ def test_page_tells_the_plan() -> None:
 
 def test_page_says_what_is_assumed_broken_and_unseen() -> None:
     assumed = {"name": "join", "value": 60.0, "unit": "seconds", "source": "assumed", "detail": "usual"}
-    given = document(inputs=[assumed], broken=["28 nodes cannot come"], unseen=["nodes: forbidden"])
+    given = document(inputs=[assumed], broken=["28 nodes cannot come", "it ends late"], unseen=["nodes: forbidden"])
     text = " ".join(elements(page(given, "0.1.0")).text.split())
     for words in (
         "1 of 1 figure is assumed, not known.",
@@ -90,6 +90,7 @@ def test_page_says_what_is_assumed_broken_and_unseen() -> None:
         "nodes: forbidden",
     ):
         assert words in text
+    assert text.count("it ends late") == 2, "below the answer, and in the plan's own words"
 
 
 @pytest.mark.parametrize(
@@ -211,6 +212,7 @@ def test_what_holds_now_is_marked_and_what_binds_for_ever_is_said() -> None:
     assert "no pacing * 4m" in text
     assert "JoinThrottle * " not in text
     assert "BootTime boot time for ever" in text
+    assert text.count("peak API load") == 2, "a column of the table, and a figure of what holds now"
 
 
 @pytest.mark.parametrize(

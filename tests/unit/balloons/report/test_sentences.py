@@ -67,7 +67,9 @@ def test_says_the_price_of_pacing_where_it_helps_and_that_it_is_not_needed_where
         "No pacing: 10m, and other users of the API wait 18x longer, for 4m. "
         "A JoinThrottle avoids that and takes 1m longer (10 %)."
     )
-    assert answer_of_sides([CALM, PACED]).sentence.endswith("No JoinThrottle is needed for this.")
+    calm = answer_of_sides([CALM, PACED])
+    assert calm.level is Level.YES
+    assert calm.sentence.endswith("No JoinThrottle is needed for this.")
 
 
 RISKY = replace(CALM, hurt_share=0.444, slower_by_high=135.6)
@@ -338,6 +340,17 @@ def two_sides(policy: str, unpaced: dict[str, Any], paced: dict[str, Any], **cha
     sides = [{**side("none"), **unpaced}, {**side("throttle"), **paced}]
     found = answer_of(document(pacing={"policy": policy, "sides": sides}, **changes))
     return found.level, found.sentence
+
+
+def test_where_only_what_is_done_now_is_known_nothing_is_compared() -> None:
+    for policy in ("none", "throttle"):
+        found = answer_of(document(pacing={"policy": policy, "sides": [side(policy)]}))
+        assert found.sentence == "Yes: 100 nodes are ready in 4m, and other users of the API feel nothing."
+
+
+def test_of_a_plan_that_tells_no_worst_wait_the_usual_one_is_told() -> None:
+    _, sentence = two_sides("none", {"hurtShare": 0.444}, LATER)
+    assert "in 44 % of the possible worlds they notice" in sentence
 
 
 @pytest.mark.parametrize(
