@@ -343,7 +343,8 @@ async def test_a_watch_that_breaks_while_pages_are_read_is_complete_when_both_ha
         api.faults.extend([down()] * 2)
         api.break_watches(down())
         api.put("n0001", size=99)
-        await asyncio.sleep(10)
+        # It is the third failure in a row: the waits are drawn up to 1.6, 3.2 and 6.4 s.
+        await asyncio.sleep(11.3)
         assert seen(reflector)["n0001"] == 99
         assert not reflector.store.is_complete
         await asyncio.sleep(30)
