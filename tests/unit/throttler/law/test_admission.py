@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.throttler.law.test_window_control import NOW_S, SETTINGS, a_look, with_health
+from tests.unit.throttler.law.looks import NOW_S, SETTINGS, a_look, with_health
 from throttler.joins.joins import Joins
 from throttler.kube.reasons_and_events import because
 from throttler.law import admission, join_model

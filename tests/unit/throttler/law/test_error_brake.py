@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.throttler.law.looks import reading
-from tests.unit.throttler.law.test_window_control import NOW_S, a_look, with_errors
+from tests.unit.throttler.law.looks import NOW_S, a_look, reading, with_errors
 from throttler.joins.joins import Joins
 from throttler.law import error_brake, window_control
 from throttler.law.join_model import JoinFlow, with_counts

@@ -3,8 +3,18 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, STEP_S, Loop, begun, reading
-from tests.unit.throttler.law.test_window_control import NOW_S, SETTINGS, a_look, with_health
+from tests.unit.throttler.law.looks import (
+    CALM_S,
+    EQUILIBRIUM,
+    NOW_S,
+    SETTINGS,
+    STEP_S,
+    Loop,
+    a_look,
+    begun,
+    reading,
+    with_health,
+)
 from throttler.joins.joins import Joins
 from throttler.law import window_control
 from throttler.law.govern import govern, observed

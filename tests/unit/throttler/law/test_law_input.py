@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.throttler.law.test_window_control import BASELINE_S, NOW_S, a_look, with_health
+from tests.unit.throttler.law.looks import CALM_S, NOW_S, a_look, with_health
 from throttler.joins.joins import Joins
 from throttler.law.join_model import JoinFlow, JoinTime, Load, with_counts
 from throttler.law.law_input import LawInput
@@ -139,7 +139,7 @@ def test_a_doubled_window_is_untried_until_a_wave_has_filled_it_or_a_boot_and_a_
 
 
 def test_of_waves_the_highest_delay_of_the_cycle_counts() -> None:
-    delays = ((NOW_S - 30.1, 90.0), (NOW_S - 30.0, 4 * BASELINE_S), (NOW_S, BASELINE_S))
+    delays = ((NOW_S - 30.1, 90.0), (NOW_S - 30.0, 4 * CALM_S), (NOW_S, CALM_S))
     assert waves(delays=delays).high_index == pytest.approx(4.0)
     assert waves(delays=delays, index=(5.0, 2.0)).high_index == pytest.approx(5.0)
     assert waves().high_index == pytest.approx(1.0)
@@ -149,7 +149,7 @@ def test_of_waves_the_highest_delay_of_the_cycle_counts() -> None:
 
 def test_delay_that_cuts_do_not_change_slows_nothing() -> None:
     assert a_look(index=(1.0, 3.0)).newest_index == pytest.approx(3.0)
-    useless = Cuts(count=2, joining=90, delay_s=3 * BASELINE_S, window=100.0, useless_since_s=NOW_S - 1.0)
+    useless = Cuts(count=2, joining=90, delay_s=3 * CALM_S, window=100.0, useless_since_s=NOW_S - 1.0)
     assert a_look(index=(3.0, 3.0), cuts=useless).newest_index is None
     assert a_look(index=(3.0, 9.0), cuts=replace(useless, useless_since_s=None)).newest_index == pytest.approx(9.0)
     assert with_health(a_look(), traces=()).newest_index is None

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.throttler.law.looks import CALM_S, STEP_S, Loop, begun, reading
+from tests.unit.throttler.law.looks import CALM_S, NOW_S, SETTINGS, STEP_S, Loop, a_look, begun, reading
 from tests.unit.throttler.law.steady_plant import Plant, Trouble, errors, figures
-from tests.unit.throttler.law.test_window_control import NOW_S, SETTINGS, a_look
 from throttler.joins.joins import Joins
 from throttler.law.error_brake import ForeignErrors, observed
 from throttler.law.law_memory import Learned

@@ -4,71 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, NOW_S, SETTINGS, a_look, with_errors, with_health
 from throttler.joins.joins import Joins
 from throttler.law import error_brake, govern, window_control, window_steps
 from throttler.law.join_model import JoinFlow, JoinTime, Load, Slope, committed_at, with_counts
-from throttler.law.law_input import LawInput
 from throttler.law.law_memory import LawMemory
-from throttler.law.server_health import Health, ServerTrace, examine
+from throttler.law.server_health import examine
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason
 from throttler.law.window_steps import Cuts, Knee
 from throttler.signals.reading import Alarm, Reading, Signals, SilentServer
-
-NOW_S = 1000.0
-BASELINE_S = 0.04
-SETTINGS = LawSettings(has_gate=True)
-TARGET = SETTINGS.equilibrium
-
-
-def a_look(
-    window: float = 100.0,
-    *,
-    index: tuple[float, float] = (1.0, 1.0),
-    joining: int = 90,
-    waiting: int = 500,
-    seats: float = 0.0,
-    settings: LawSettings = SETTINGS,
-    is_new: bool = True,
-    is_controller_bound: bool = False,
-    **memory: object,
-) -> LawInput:
-    """A look in avoidance, one adaptation time (10 s) after the last; `index` is of the two newest windows."""
-    before, newest = (BASELINE_S * each for each in index)
-    reading = Reading(
-        server="a", ended_s=NOW_S, span_s=10.0, requests=100.0, errors=0.0, latency_s=newest, seats_share=seats
-    )
-    joins = Joins(
-        held=waiting, joining=joining, joined=100, join_s=80.0, boot_s=120.0, is_controller_bound=is_controller_bound
-    )
-    usual = LawMemory(
-        window=window,
-        is_slow_start=False,
-        is_idle=False,
-        moved_s=NOW_S - 10.0,
-        flow=with_counts(with_counts(JoinFlow(), joins, NOW_S - 10.0), joins, NOW_S),
-        join_time=JoinTime(now_s=80.0, least_s=80.0),
-        boot_s=120.0,
-    )
-    usual = replace(usual, baseline=replace(usual.baseline, remembered_s=BASELINE_S))
-    return LawInput(
-        memory=replace(usual, **memory),  # type: ignore[arg-type]
-        health=Health(
-            fresh=(reading,),
-            new=(reading,) if is_new else (),
-            own=(),
-            new_own=(),
-            traces=(ServerTrace(server="a", ended_s=NOW_S, delay_s=newest, before_s=before),),
-            silent=None,
-            never_seen=(),
-            servers=1,
-            alarm=None,
-        ),
-        joins=joins,
-        settings=settings,
-        now_s=NOW_S,
-        elapsed_s=5.0,
-    )
 
 
 @pytest.mark.parametrize(
@@ -121,11 +66,11 @@ def test_prompt_joins_go_by_delay_alone() -> None:
         ({"joining": 59}, ThrottleReason.NOT_FILLED),
         ({"waiting": 0}, ThrottleReason.NO_DEMAND),
         ({"is_controller_bound": True}, ThrottleReason.CONTROLLER_MANAGER),
-        ({"index": (TARGET, TARGET)}, ThrottleReason.AT_EQUILIBRIUM),
-        ({"index": (TARGET, 1.5 * TARGET)}, ThrottleReason.AT_EQUILIBRIUM),
-        ({"index": (1.0, 1.51 * TARGET)}, ThrottleReason.HIGH_ONCE),
-        ({"index": (1.51 * TARGET, 1.0)}, ThrottleReason.HIGH_ONCE),
-        ({"index": (1.01 * TARGET, 1.01 * TARGET)}, ThrottleReason.BACKING_OFF),
+        ({"index": (EQUILIBRIUM, EQUILIBRIUM)}, ThrottleReason.AT_EQUILIBRIUM),
+        ({"index": (EQUILIBRIUM, 1.5 * EQUILIBRIUM)}, ThrottleReason.AT_EQUILIBRIUM),
+        ({"index": (1.0, 1.51 * EQUILIBRIUM)}, ThrottleReason.HIGH_ONCE),
+        ({"index": (1.51 * EQUILIBRIUM, 1.0)}, ThrottleReason.HIGH_ONCE),
+        ({"index": (1.01 * EQUILIBRIUM, 1.01 * EQUILIBRIUM)}, ThrottleReason.BACKING_OFF),
     ],
 )
 def test_says_why_the_window_grows_or_does_not(change: dict[str, object], reason: ThrottleReason) -> None:
@@ -137,11 +82,11 @@ def test_says_why_the_window_grows_or_does_not(change: dict[str, object], reason
 @pytest.mark.parametrize(
     ("index", "knee"),
     [
-        ((0.5 * TARGET, 0.5 * TARGET), 0.9 * 50 + 0.1 * 100),
-        ((1.5 * TARGET, 1.5 * TARGET), 0.9 * 50 + 0.1 * 100),
-        ((1.4 * TARGET, 9.0 * TARGET), 0.9 * 50 + 0.1 * 100),
-        ((1.6 * TARGET, 1.6 * TARGET), 50.0),
-        ((0.4 * TARGET, 0.4 * TARGET), 50.0),
+        ((0.5 * EQUILIBRIUM, 0.5 * EQUILIBRIUM), 0.9 * 50 + 0.1 * 100),
+        ((1.5 * EQUILIBRIUM, 1.5 * EQUILIBRIUM), 0.9 * 50 + 0.1 * 100),
+        ((1.4 * EQUILIBRIUM, 9.0 * EQUILIBRIUM), 0.9 * 50 + 0.1 * 100),
+        ((1.6 * EQUILIBRIUM, 1.6 * EQUILIBRIUM), 50.0),
+        ((0.4 * EQUILIBRIUM, 0.4 * EQUILIBRIUM), 50.0),
     ],
 )
 def test_a_knee_is_learned_where_delay_is_near_the_equilibrium(index: tuple[float, float], knee: float) -> None:
@@ -154,7 +99,7 @@ def test_a_knee_is_learned_where_delay_is_near_the_equilibrium(index: tuple[floa
     "change", [{"is_new": False}, {"joining": 50}, {"joining": 111}, {"waiting": 0}], ids=lambda change: str(change)
 )
 def test_no_knee_is_learned_from_a_window_that_was_not_judged_or_not_used(change: dict[str, object]) -> None:
-    for index in (1.0, TARGET):
+    for index in (1.0, EQUILIBRIUM):
         facts = a_look(index=(index, index), knee=Knee(window=50.0, at_s=NOW_S), **change)  # type: ignore[arg-type]
         assert window_control.known_knee(facts) == facts
 
@@ -166,7 +111,7 @@ def test_below_half_of_the_equilibrium_more_joins_only_did_no_harm() -> None:
 
 
 def test_a_cut_has_two_scrapes_or_a_third_of_a_join_to_show() -> None:
-    hot = (3 * TARGET, 3 * TARGET)
+    hot = (3 * EQUILIBRIUM, 3 * EQUILIBRIUM)
     assert window_steps.cut_time_s(10.0, 80.0) == pytest.approx(80 / 3)
     assert window_steps.cut_time_s(10.0, 30.0) == 20
     for since_s, window in ((26.0, 100.0), (27.0, 90.0)):
@@ -174,8 +119,8 @@ def test_a_cut_has_two_scrapes_or_a_third_of_a_join_to_show() -> None:
 
 
 def test_what_cuts_do_not_change_gives_the_window_back() -> None:
-    hot = 3 * TARGET
-    cuts = Cuts(count=2, joining=106, delay_s=hot * BASELINE_S, window=120.0)
+    hot = 3 * EQUILIBRIUM
+    cuts = Cuts(count=2, joining=106, delay_s=hot * CALM_S, window=120.0)
     given_back = window_control.avoidance(a_look(90.0, index=(hot, hot), cuts=cuts))
     assert (given_back.memory.window, given_back.because.reason) == (120.0, ThrottleReason.DELAY_NOT_OURS)
     # With as many joins as before nothing is proven: cut on.
@@ -228,15 +173,6 @@ def test_counts_below_zero_are_none_and_late_machines_are_lost() -> None:
 # --- before the ordinary law ------------------------------------------------------------------------------------------
 
 
-def with_health(facts: LawInput, **changes: object) -> LawInput:
-    return replace(facts, health=replace(facts.health, **changes))  # type: ignore[arg-type]
-
-
-def with_errors(facts: LawInput, errors: float, requests: float = 1000.0) -> LawInput:
-    readings = tuple(replace(reading, errors=errors, requests=requests) for reading in facts.health.fresh)
-    return with_health(facts, fresh=readings, new=readings)
-
-
 LOST = SilentServer(server="b", problem="away", since_s=NOW_S - 60.0)
 
 
@@ -251,7 +187,7 @@ def test_a_server_that_falls_silent_takes_its_share_once_and_never_more_than_hal
 
 
 def test_a_silent_server_excuses_no_delay_of_the_others() -> None:
-    hot = with_health(a_look(index=(3 * TARGET, 3 * TARGET), silent=frozenset({"b"})), silent=LOST, servers=2)
+    hot = with_health(a_look(index=(3 * EQUILIBRIUM, 3 * EQUILIBRIUM), silent=frozenset({"b"})), silent=LOST, servers=2)
     after = window_control.silent(hot)
     assert after is not None
     assert after.memory.window == pytest.approx(90)
@@ -388,7 +324,7 @@ def test_doubles_on_the_joins_own_clock_and_jumps_where_the_cpu_shows_the_way(
     "change",
     [
         {"is_slow_start": False},
-        {"index": (0.4 * TARGET, 0.4 * TARGET)},
+        {"index": (0.4 * EQUILIBRIUM, 0.4 * EQUILIBRIUM)},
         {"load": Load(idle=(0.1,), remembered=0.7 / 111)},
     ],
     ids=["avoidance", "warm", "filled"],
@@ -532,7 +468,9 @@ def test_a_silent_server_says_what_is_wrong_with_it() -> None:
 
 
 def test_a_brake_does_not_keep_a_knee_from_being_learned_nor_does_blindness_that_is_over_last() -> None:
-    facts = a_look(index=(TARGET, TARGET), knee=Knee(window=50.0, is_proven=True, at_s=NOW_S), blind_since_s=1.0)
+    facts = a_look(
+        index=(EQUILIBRIUM, EQUILIBRIUM), knee=Knee(window=50.0, is_proven=True, at_s=NOW_S), blind_since_s=1.0
+    )
     after = window_control.steered(with_errors(facts, 10.0))
     assert after.because.reason is ThrottleReason.ERRORS
     assert (after.memory.knee.window, after.memory.blind_since_s) == (pytest.approx(55), None)
@@ -549,7 +487,7 @@ def test_a_cold_start_tries_no_more_than_joins_may_cost_and_at_least_four(per_re
 
 
 def test_without_new_readings_the_window_does_not_move() -> None:
-    for index in (1.0, 3 * TARGET):
+    for index in (1.0, 3 * EQUILIBRIUM):
         assert window_control.avoidance(a_look(index=(index, index), is_new=False)).memory.window == 100.0
 
 
@@ -590,7 +528,7 @@ def test_a_pause_of_the_service_counts_as_half_a_minute() -> None:
 def test_delays_are_kept_for_five_minutes() -> None:
     facts = a_look(index=(1.0, 2.0), delays=((NOW_S - 300.1, 9.0), (NOW_S - 300.0, 7.0)))
     after = govern.observed(facts.memory, facts.health, facts.joins, SETTINGS, NOW_S)
-    assert after.delays == ((NOW_S - 300.0, 7.0), (NOW_S, 2 * BASELINE_S))
+    assert after.delays == ((NOW_S - 300.0, 7.0), (NOW_S, 2 * CALM_S))
     unseen = with_health(facts, new=())
     assert govern.observed(facts.memory, unseen.health, facts.joins, SETTINGS, NOW_S).delays == ((NOW_S - 300.0, 7.0),)
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.throttler.law.test_window_control import (
-    BASELINE_S,
+from tests.unit.throttler.law.looks import (
+    CALM_S,
+    EQUILIBRIUM,
     NOW_S,
     SETTINGS,
-    TARGET,
     a_look,
     with_errors,
     with_health,
@@ -25,7 +25,7 @@ from throttler.signals.reading import SilentServer
 
 UNGATED = LawSettings(has_gate=False)
 QUICK, PROMPT = JoinTime(now_s=20.0, least_s=20.0), JoinTime(now_s=5.0, least_s=5.0)
-HOT = 3 * TARGET
+HOT = 3 * EQUILIBRIUM
 
 
 def starting(window: float = 100.0, **more: object) -> LawInput:
@@ -105,27 +105,27 @@ def test_delay_cuts_nothing_while_nothing_joins() -> None:
 
 def test_a_delay_at_the_equilibrium_is_no_cut() -> None:
     facts = a_look()
-    assert window_control.cut(facts, TARGET) == (facts, 100.0)
+    assert window_control.cut(facts, EQUILIBRIUM) == (facts, 100.0)
 
 
 @pytest.mark.parametrize(
     "cuts",
     [
-        Cuts(count=2, joining=106, delay_s=HOT * BASELINE_S, window=120.0, useless_since_s=NOW_S - 300.1),
-        Cuts(count=2, joining=106, delay_s=HOT * BASELINE_S / 1.3, window=120.0),
+        Cuts(count=2, joining=106, delay_s=HOT * CALM_S, window=120.0, useless_since_s=NOW_S - 300.1),
+        Cuts(count=2, joining=106, delay_s=HOT * CALM_S / 1.3, window=120.0),
     ],
     ids=["left out for five minutes", "delay has moved"],
 )
 def test_cuts_are_counted_anew_where_the_former_prove_nothing_any_more(cuts: Cuts) -> None:
     after = window_control.avoidance(a_look(90.0, index=(HOT, HOT), cuts=cuts))
     assert after.because.reason is ThrottleReason.BACKING_OFF
-    assert after.memory.cuts == Cuts(count=1, joining=90, delay_s=pytest.approx(HOT * BASELINE_S), window=90.0)
+    assert after.memory.cuts == Cuts(count=1, joining=90, delay_s=pytest.approx(HOT * CALM_S), window=90.0)
 
 
 def test_what_does_not_count_is_told() -> None:
-    usual = a_look(index=(HOT, HOT), cuts=Cuts(count=2, joining=90, delay_s=HOT * BASELINE_S, window=120.0))
+    usual = a_look(index=(HOT, HOT), cuts=Cuts(count=2, joining=90, delay_s=HOT * CALM_S, window=120.0))
     assert window_control.left_out(usual.health, usual.memory, NOW_S) == ()
-    useless = Cuts(count=2, joining=90, delay_s=HOT * BASELINE_S, window=120.0, useless_since_s=NOW_S)
+    useless = Cuts(count=2, joining=90, delay_s=HOT * CALM_S, window=120.0, useless_since_s=NOW_S)
     facts = a_look(index=(HOT, HOT), cuts=useless, foreign=ForeignErrors(server="b", left_out_s=NOW_S))
     never = tuple(SilentServer(server=name, problem="", since_s=0.0, was_seen=False) for name in "cd")
     told = window_control.left_out(with_health(facts, never_seen=never).health, facts.memory, NOW_S)
