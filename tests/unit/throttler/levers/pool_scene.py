@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from throttler.kube.karpenter import NodeClaim
+from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.levers.lever import LeverBudget
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -22,6 +22,17 @@ def pool_body(limits: dict[str, Any] | None = None, name: str = "default", **spe
         "metadata": {"name": name},
         "spec": {"template": {"spec": {"requirements": []}}, **more, **spec},
     }
+
+
+def a_pool(name: str = "gpu", weight: int | None = None, **template: Any) -> NodePool:
+    spec = {"requirements": template.pop("requirements", []), "taints": template.pop("taints", [])}
+    body = pool_body(name=name, template={"metadata": {"labels": template.pop("labels", {})}, "spec": spec})
+    body["spec"] |= {} if weight is None else {"weight": weight}
+    return msgspec.convert({**body, **template}, NodePool)
+
+
+def term(key: str, operator: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": operator, "values": list(values)}
 
 
 def claim(

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.throttler.levers.owned_object import OwnedObject
-from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
-from tests.unit.throttler.levers.test_pool_shares import a_pool, term
+from tests.unit.throttler.levers.pool_scene import a_pool, claims, pool_body, room, term
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.api.throttle import JoinThrottle, NodePoolLever
 from throttler.joins.demand import Crowd

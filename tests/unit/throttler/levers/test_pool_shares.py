@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.owned_object import OwnedObject
-from tests.unit.throttler.levers.pool_scene import START, claim, pool_body, room
+from tests.unit.throttler.levers.pool_scene import START, a_pool, claim, pool_body, room, term
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from tests.world import work
 from throttler.joins.demand import Crowd
 from throttler.joins.joins import JoinRules, Joins
-from throttler.kube.karpenter import NodeClaim, NodePool
+from throttler.kube.karpenter import NodeClaim
 from throttler.kube.metadata import OwnerReference
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.selectors import Requirement
@@ -46,17 +46,6 @@ from throttler.levers.pool_shares import (
 )
 
 ZONE, TYPE, SPOT = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type", "karpenter.sh/capacity-type"
-
-
-def a_pool(name: str = "gpu", weight: int | None = None, **template: Any) -> NodePool:
-    spec = {"requirements": template.pop("requirements", []), "taints": template.pop("taints", [])}
-    body = pool_body(name=name, template={"metadata": {"labels": template.pop("labels", {})}, "spec": spec})
-    body["spec"] |= {} if weight is None else {"weight": weight}
-    return msgspec.convert({**body, **template}, NodePool)
-
-
-def term(key: str, operator: str, *values: str) -> dict[str, Any]:
-    return {"key": key, "operator": operator, "values": list(values)}
 
 
 def test_the_heaviest_pool_comes_first_and_of_equal_ones_the_last_by_name() -> None:
