@@ -30,7 +30,7 @@ async def test_an_orderly_stop_in_mid_ramp_gives_everything_back(installed_plane
         await view.deploy(deployment("work", PODS, WHOLE_NODE))
         await until("the ceiling is in force", lambda: _is_ours(view))
         assert await service.end(signal.SIGTERM) == 0
-        assert await view.trace() == before
+        assert await view.trace() == before, service.lines("gave everything back")
         await view.until_running("work", PODS)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 import structlog
+from tenacity import AsyncRetrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
 from throttler.api.throttle import Levers
 from throttler.kube.connection import Connection
@@ -39,8 +40,12 @@ from throttler.service.throttle_watches import THROTTLES, resources_of
 
 AT_ONCE = 16
 """Objects that are given back at the same time."""
-PASSES = 3
-"""An object that changed meanwhile (409) is read again so many times in all; after that the next call does it."""
+PASSES = 8
+"""An object that changed meanwhile (409) is read again so many times in all; after that the next call does it.
+
+In a ramp Karpenter writes the status of its NodePool with every machine, in bursts that outlast three passes."""
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 2.0
+"""Between two passes, drawn between nothing and twice as much each time: 8 s in all at most, and a stop has twelve."""
 
 MayGoOn = Callable[[], Awaitable[bool]]
 
@@ -113,10 +118,13 @@ async def restore_all(
     Never raises ApiError: what fails is in `problems`, and the rest goes on.
     """
     giving = _Giving(client, may_go_on or _always, lease, lets_nodes_go=lets_nodes_go, is_dry_run=is_dry_run)
-    for _ in range(PASSES):
-        await giving.run()
-        if giving.is_stopped or not giving.must_repeat or is_dry_run:
-            break
+    passes = AsyncRetrying(
+        retry=retry_if_result(bool),
+        stop=stop_after_attempt(PASSES),
+        wait=wait_random_exponential(multiplier=FIRST_WAIT_S, max=LONGEST_WAIT_S),
+        retry_error_callback=lambda _: True,
+    )
+    await passes(giving.run)
     return GivenBack(giving.done, tuple(giving.problems), giving.is_stopped)
 
 
@@ -136,11 +144,11 @@ class _Giving:
         self.done = 0
         self.problems: list[str] = []
         self.is_stopped = False
-        self.must_repeat = False
+        self._must_repeat = False
 
-    async def run(self) -> None:
-        """One pass over everything."""
-        self.problems, self.must_repeat = [], False
+    async def run(self) -> bool:
+        """One pass over everything; True if another may do more."""
+        self.problems, self._must_repeat = [], False
         async with asyncio.TaskGroup() as giving:
             for lever in CEILINGS:
                 await self._each(f"{lever.WRITES_ON.kind}s", ceilings(self._client, lever, self._lease), giving)
@@ -149,6 +157,7 @@ class _Giving:
             await self._each("scheduling gates", gates(self._client), giving)
             if self._lets_nodes_go:
                 await self._each("nodes that are kept", kept_nodes(self._client), giving)
+        return self._must_repeat and not self.is_stopped
 
     async def _throttles(self) -> Throttles:
         if self.is_stopped:
@@ -200,7 +209,7 @@ class _Giving:
             log.info("gave back", object=name, because=writes[0].because.code)
             self.done += 1
         else:
-            self.must_repeat |= last.outcome is LeverWriteOutcome.CONFLICT
+            self._must_repeat |= last.outcome is LeverWriteOutcome.CONFLICT
             self.problems.append(f"{name}: {last.message or last.outcome.value}")
 
 

@@ -16,6 +16,7 @@ from throttler.service.restore_all import GIVE_BACK_S, restore_all
 TAINT, LABEL = "startup-taint.cluster-autoscaler.kubernetes.io/ours", "example.com/daemons"
 LEASE = "kube-balloons/kube-balloons-throttle"
 LEVERS = {"startupTaint": {"key": TAINT}, "daemonSetLabel": {"key": LABEL}}
+BURST_S = 0.1
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
@@ -174,6 +175,36 @@ async def test_object_that_changed_meanwhile_is_read_again() -> None:
     cluster.before_write = touch
     assert (await restore_all(cluster.client, lease=LEASE)).is_all
     assert holds(cluster) == set()
+
+
+@pytest.mark.virtual_time
+async def test_object_that_changes_with_each_machine_is_given_back_between_two_bursts() -> None:
+    """Karpenter writes the status of its NodePool with every machine of a ramp."""
+    cluster = left_behind()
+    clock, begun = asyncio.get_running_loop().time, asyncio.get_running_loop().time()
+
+    def touch(plural: str, name: str) -> None:
+        if plural == "nodepools" and clock() < begun + BURST_S:
+            cluster.put(plural, name)
+
+    cluster.before_write = touch
+    assert (await restore_all(cluster.client, lease=LEASE)).is_all
+    assert holds(cluster) == set()
+
+
+@pytest.mark.virtual_time
+async def test_object_that_never_stands_still_is_told_while_a_stop_has_time() -> None:
+    cluster = left_behind()
+
+    def touch(plural: str, name: str) -> None:
+        if plural == "nodepools":
+            cluster.put(plural, name)
+
+    cluster.before_write = touch
+    async with asyncio.timeout(GIVE_BACK_S):
+        given = await restore_all(cluster.client, lease=LEASE)
+    assert "moved" in given.problems[0]
+    assert holds(cluster) == {"moved"}
 
 
 @pytest.mark.parametrize(
