@@ -32,9 +32,12 @@ SETTLE_EVERY_S = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class RushRecord:
-    """Seconds count from the moment when the job was submitted; a node is usable when its worker runs."""
+    """Seconds count from the moment when the job was submitted; a node is usable to the job when its worker runs."""
 
     usable_s: tuple[float, ...]
+    joined_s: tuple[float, ...]
+    """When each machine's join had ended, by the audit log: its kubelet had told that all DaemonSets' pods ran. Its
+    worker may not have been bound by then, or may run already."""
     bystander_p50_ms: float
     bystander_p99_ms: float
     """Until they were answered well, refusals and waits between included."""
@@ -60,8 +63,8 @@ class RushRecord:
 
     @property
     def most_in_flight(self) -> int:
-        """The most machines that were ordered and not usable at one time."""
-        steps = sorted([(at_s, 1) for at_s in self.ordered_s] + [(at_s, -1) for at_s in self.usable_s])
+        """The most machines that were ordered and whose join had not ended at one time."""
+        steps = sorted([(at_s, 1) for at_s in self.ordered_s] + [(at_s, -1) for at_s in self.joined_s])
         return max(accumulate(step for _, step in steps), default=0)
 
     @property
@@ -104,8 +107,10 @@ async def run_rush(scene: RushScene, nodes: int, tell: Callable[[int], None] = _
         await asyncio.wait_for(_until_settled(scene.api, unstarted), DEADLINE_S)
     except TimeoutError as error:
         raise LabError(f"DaemonSets' pods did not all run within {DEADLINE_S:.0f} s") from error
+    pods = await scene.api.items("/api/v1/pods")
     return RushRecord(
         usable_s=tuple(usable),
+        joined_s=tuple(joined(pods, scene.plane.audit_events(), started)),
         bystander_p50_ms=1000 * percentile(met.latencies_s, 0.5),
         bystander_p99_ms=1000 * percentile(met.latencies_s, 0.99),
         bystander_requests=len(met.latencies_s),
@@ -143,9 +148,38 @@ def ordered(events: Iterable[Json], since: float) -> Sequence[float]:
         for event in events
         if event["verb"] == "create"
         and (event.get("objectRef") or {}).get("resource") == "nodeclaims"
-        and event.get("responseStatus", {}).get("code") == 201
+        and _is_done(event)
     )
-    return sorted(datetime.fromisoformat(event["stageTimestamp"]).timestamp() - since for event in made)
+    return sorted(_at(event) - since for event in made)
+
+
+def _is_done(event: Json) -> bool:
+    return bool(event.get("responseStatus", {}).get("code", 0) in (200, 201))
+
+
+def _at(event: Json) -> float:
+    """When it was answered, in seconds since the epoch."""
+    return datetime.fromisoformat(event["stageTimestamp"]).timestamp()
+
+
+def joined(pods: Iterable[Json], events: Iterable[Json], since: float) -> Sequence[float]:
+    """When the last of each node's DaemonSet pods was told to be ready, in seconds after `since` (since the epoch).
+
+    A pod's condition has it to the second; the API server heard it with the first report that is not older.
+    """
+    reports: dict[tuple[str, str], list[float]] = {}
+    for event in events:
+        about = event.get("objectRef") or {}
+        if (about.get("resource"), about.get("subresource")) == ("pods", "status") and _is_done(event):
+            reports.setdefault((about["namespace"], about["name"]), []).append(_at(event))
+    ends: dict[str, float] = {}
+    for pod in filter(_is_of_daemon_set, pods):
+        metadata, node = pod["metadata"], pod["spec"].get("nodeName", "")
+        conditions = {condition["type"]: condition for condition in pod["status"]["conditions"]}
+        ready_at = datetime.fromisoformat(conditions["Ready"]["lastTransitionTime"]).timestamp()
+        told_at = min(at for at in reports[metadata["namespace"], metadata["name"]] if at >= ready_at)
+        ends[node] = max(told_at - since, ends.get(node, 0.0))
+    return sorted(ends.values())
 
 
 async def how_far(api: JsonApi) -> str:

@@ -82,6 +82,8 @@ async def test_figures_match_the_audit_log_and_the_metrics(is_paced):
     refused = [event for event in events if event["user"]["username"] != STRANGER and is_refused(code(event))]
     strangers = [event for event in events if event["user"]["username"] == STRANGER and is_refused(code(event))]
     assert len(record.usable_s) == NODES
+    assert NODES <= len(record.joined_s) <= len(claims)
+    assert record.ordered_s[0] < record.joined_s[0] <= record.joined_s[-1] <= record.settled_s + LOOSE_S
     # Karpenter alone sometimes orders a machine twice: pods of its last round have not been bound when it looks again.
     assert NODES <= figures["machines"] <= len(claims) <= NODES + SPARE
     assert 0.0 < figures["api_server_busy"] < 1.5, "of one core, and what the clock's ticks round"

@@ -1,6 +1,7 @@
 """The figures of rushes, from made-up ones."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,16 @@ from benchmarks.rush.figures import figures
 from benchmarks.rush.trial import Trial, keep, kept
 from benchmarks.rush.ways import BOUND, HERD, WAYS
 from benchmarks.rush.work import Work
-from lab.demo.rush import RushRecord, ordered
+from lab.demo.rush import RushRecord, joined, ordered
 
+START = 1_767_225_600.0
 NOTHING = Work(cpu_s={}, machine_busy_s=0.0, machine_s=0.0, writes={}, reads=0, attempts=0.0, rounds=0.0)
 
 
 def rush(way: str, number: int = 0, **changes: Any) -> Trial:
     given: dict[str, Any] = {
         "usable_s": (10.0, 20.0),
+        "joined_s": (9.0, 19.0),
         "bystander_p50_ms": 5.0,
         "bystander_p99_ms": 100.0,
         "bystander_requests": 100,
@@ -61,33 +64,36 @@ def test_the_best_window_is_the_quickest_one() -> None:
 
 def test_machines_above_the_users_bound_are_told_by_the_worst_run() -> None:
     name = f"gates, at most {BOUND}"
-    kept = rush(name, ordered_s=(0.0,) * BOUND, usable_s=(9.0,) * BOUND)
-    broken = rush(name, 1, ordered_s=(0.0,) * (BOUND + 3), usable_s=(9.0,) * (BOUND + 3))
+    kept = rush(name, ordered_s=(0.0,) * BOUND, joined_s=(9.0,) * BOUND)
+    broken = rush(name, 1, ordered_s=(0.0,) * (BOUND + 3), joined_s=(9.0,) * (BOUND + 3))
     assert by_name(kept)["most_over_max_in_flight"] == 0
     assert by_name(kept, broken)["most_over_max_in_flight"] == 3
 
 
-def test_most_in_flight_counts_from_the_order_until_the_node_is_usable() -> None:
-    record = rush(HERD, ordered_s=(0.0, 1.0, 5.0), usable_s=(4.0, 6.0, 7.0)).record
+def test_most_in_flight_counts_from_the_order_until_the_join_has_ended() -> None:
+    """Whether the worker runs is another matter: it may wait for a scheduler that is busy."""
+    record = rush(HERD, ordered_s=(0.0, 1.0, 5.0), joined_s=(4.0, 6.0, 7.0), usable_s=(9.0, 9.0, 9.0)).record
     assert record.most_in_flight == 2
     assert record.machines == 3
 
 
-def test_orders_are_the_claims_that_the_audit_log_says_were_made() -> None:
-    def event(verb: str, resource: str, code: int, second: int) -> dict[str, Any]:
-        return {
-            "verb": verb,
-            "objectRef": {"resource": resource},
-            "responseStatus": {"code": code},
-            "stageTimestamp": f"2026-01-01T00:00:{second:02}.500000Z",
-        }
+def answered(verb: str, about: str, code: int, second: float, name: str = "") -> dict[str, Any]:
+    resource, _, subresource = about.partition("/")
+    return {
+        "verb": verb,
+        "objectRef": {"resource": resource, "subresource": subresource or None, "namespace": "system", "name": name},
+        "responseStatus": {"code": code},
+        "stageTimestamp": datetime.fromtimestamp(START + second, UTC).isoformat(),
+    }
 
+
+def test_orders_are_the_claims_that_the_audit_log_says_were_made() -> None:
     events = [
-        event("create", "nodeclaims", 201, 3),
-        event("create", "nodeclaims", 429, 4),
-        event("get", "pods", 200, 5),
+        answered("create", "nodeclaims", 201, 3.5),
+        answered("create", "nodeclaims", 429, 4.0),
+        answered("get", "pods", 200, 5.0),
     ]
-    assert ordered(events, since=1_767_225_600.0) == [3.5]
+    assert ordered(events, since=START) == [3.5]
 
 
 def test_a_pupil_learns_from_a_way_that_stands_before_it() -> None:
@@ -113,3 +119,29 @@ def test_a_way_that_remembers_is_not_measured_without_its_teacher(capsys: pytest
         main(["--way", "gates, remembered"])
     assert stopped.value.code == 2
     assert "'gates, cold'" in capsys.readouterr().err
+
+
+def daemon_pod(name: str, node: str, ready_s: float) -> dict[str, Any]:
+    ready_at = datetime.fromtimestamp(START + ready_s, UTC).isoformat()
+    conditions = [
+        {"type": "PodScheduled", "status": "True", "lastTransitionTime": ready_at},
+        {"type": "Ready", "status": "True", "lastTransitionTime": ready_at},
+    ]
+    metadata = {"namespace": "system", "name": name, "ownerReferences": [{"kind": "DaemonSet"}]}
+    return {"metadata": metadata, "spec": {"nodeName": node}, "status": {"conditions": conditions}}
+
+
+def test_a_join_ends_when_the_server_is_told_of_the_last_daemon_sets_pod() -> None:
+    worker = {"metadata": {"namespace": "system", "name": "w"}, "spec": {"nodeName": "n1"}, "status": {}}
+    pods = [daemon_pod("a", "n1", 4.0), daemon_pod("b", "n1", 6.0), daemon_pod("c", "n2", 2.0), worker]
+    events = [
+        answered("patch", "pods/status", 200, 3.0, "a"),
+        answered("patch", "pods/status", 200, 4.2, "a"),
+        answered("patch", "pods/status", 429, 6.1, "b"),
+        answered("patch", "pods/status", 200, 7.5, "b"),
+        answered("patch", "pods/status", 200, 9.0, "b"),
+        answered("patch", "pods/status", 200, 9.0, "w"),
+        answered("patch", "pods", 200, 2.1, "c"),
+        answered("patch", "pods/status", 200, 2.2, "c"),
+    ]
+    assert joined(pods, events, since=START) == pytest.approx([2.2, 7.5])
