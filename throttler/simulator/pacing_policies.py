@@ -10,6 +10,7 @@ import statistics
 from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass, field
+from math import inf
 from typing import Protocol
 
 from throttler.joins.joins import Joins
@@ -163,7 +164,6 @@ class Worst:
     """The newest windows of all servers as one: the largest of each figure."""
 
     error_share: float
-    errors: float
     index: float
     """Latency and queue wait over the baseline; 1 while nothing is known."""
 
@@ -173,7 +173,7 @@ class WorstServer:
     """Remembers the baseline and which windows were seen already."""
 
     idle: deque[float] = field(default_factory=lambda: deque(maxlen=BASELINE_WINDOWS))
-    seen_s: float = -1.0
+    seen_s: float = -inf
 
     def fresh(self, signals: Signals, is_idle: bool) -> Worst | None:
         """None when no window has ended since the call before. `is_idle`: nothing joins, so this is the baseline."""
@@ -184,9 +184,8 @@ class WorstServer:
         delay_s = max(map(_delay_s, readings))
         if is_idle:
             self.idle.append(delay_s)
-        errors = max(reading.errors for reading in readings)
         share = max(reading.errors / reading.requests if reading.requests else 0.0 for reading in readings)
-        return Worst(error_share=share, errors=errors, index=delay_s / self.baseline_s)
+        return Worst(error_share=share, index=delay_s / self.baseline_s)
 
     @property
     def baseline_s(self) -> float:
@@ -311,7 +310,7 @@ class Gradient2:
 
     def next_window(self, index: float, error_share: float) -> float:
         """The original's update; errors count as the steepest gradient."""
-        gradient = 0.5 if error_share > 0.001 else max(0.5, min(1.0, self.tolerance / max(index, 1e-9)))
+        gradient = 0.5 if error_share > 0.001 else max(0.5, self.tolerance / max(self.tolerance, index))
         aim = self.window * (gradient + self.queue_share)
         return max(self.least, (1 - self.smoothing) * self.window + self.smoothing * aim)
 
@@ -343,7 +342,7 @@ class FullKnowledge(Oracle):
 
     def step_knowing(self, spare: float, join_cost: float, joins: Joins, now_s: float) -> Permit:
         """See `throttler.simulator.pacing_policies.Oracle`."""
-        per_s = max(0.0, USED_SHARE * spare / join_cost)
+        per_s = USED_SHARE * spare / join_cost
         room = max(0, int(LONGEST_JOIN_S * per_s) - joins.joining)
         admit = min(self.drip.due(per_s, now_s), room, joins.held)
         ask = self._room(join_cost, joins, now_s) if room or self.scenario.has_gate else 0
