@@ -1,5 +1,7 @@
 """What a scraper sees of the plant, and what it does not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -73,8 +75,9 @@ def test_a_reading_comes_late() -> None:
     assert len(seen.signals(23.0).readings) == 1
 
 
-def test_an_idle_window_has_no_latency() -> None:
-    seen = observer()
+@pytest.mark.parametrize("faults", [(), (SlowWebhook(seconds=3.0),)], ids=["calm", "a webhook of others is slow"])
+def test_an_idle_window_has_no_latency(faults: tuple[SlowWebhook, ...]) -> None:
+    seen = observer(faults=faults)
     for now_s in (10.0, 20.0):
         seen.scrape([counted(5)], now_s)
     (reading,) = seen.signals(30.0).readings
@@ -133,3 +136,34 @@ def test_noise_scatters_every_figure_around_the_truth() -> None:
         latencies += [reading.latency_s for reading in seen.signals(now_s + 5.0).readings]
     assert np.mean(latencies) == pytest.approx(0.02, rel=0.02)
     assert np.std(latencies) == pytest.approx(0.002, rel=0.1)
+
+
+def test_no_figure_is_negative_and_no_share_more_than_all_however_noisy_the_scrapes() -> None:
+    seen = observer(scrape_noise=2.0)
+    for now_s in range(10, 1000, 10):
+        seen.scrape([counted(now_s, errors=9.0 * now_s)], float(now_s))
+        for reading in seen.signals(now_s + 5.0).readings:
+            assert 0.0 <= reading.errors <= reading.requests
+            assert reading.latency_s is not None
+            assert reading.service_s is not None
+            assert reading.queue_wait_s is not None
+            assert min(reading.latency_s, reading.service_s, reading.queue_wait_s) >= 0.0
+            assert reading.seats_share is not None
+            assert reading.cpu_share is not None
+            assert 0.0 <= reading.seats_share <= 1.0
+            assert 0.0 <= reading.cpu_share <= 1.0
+
+
+def test_those_that_left_the_queue_and_were_not_answered_yet_make_no_service_negative() -> None:
+    seen = observer()
+    for now_s in (10.0, 20.0):
+        seen.scrape([replace(counted(now_s), wait_sum_s=0.5 * now_s)], now_s)
+    (reading,) = seen.signals(25.0).readings
+    assert reading.service_s == 0.0
+
+
+def test_a_server_that_goes_down_again_is_silent_since_then() -> None:
+    seen = observer()
+    for counters, now_s in ((None, 10.0), (counted(5, started_s=15), 20.0), (None, 30.0), (None, 40.0)):
+        seen.scrape([counters], now_s)
+    assert [silent.since_s for silent in seen.signals(45.0).silent] == [30.0 + CLOCK_START_S]
