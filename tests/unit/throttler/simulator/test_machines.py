@@ -112,3 +112,60 @@ def test_no_machine_is_lost_or_doubled(moves: list[tuple[int, int, float]]) -> N
         made.ask(ask, now_s)
         admitted += made.admit(admit, now_s)
         assert made.waiting + made.booting + made.held + admitted == 20
+
+
+@pytest.mark.parametrize("boot_is_skewed", [False, True])
+def test_no_boot_takes_less_than_a_third_or_more_than_three_times_of_what_it_should(boot_is_skewed: bool) -> None:
+    made = machines(200, boot_s=100.0, boot_jitter=9.0, boot_is_skewed=boot_is_skewed)
+    made.ask(200, 0.0)
+    made.advance(29.9)
+    assert made.booting == 200
+    made.advance(30.0)
+    assert 0 < made.held < 200
+    made.advance(299.9)
+    assert made.booting > 0
+    made.advance(300.0)
+    assert made.booting == 0
+
+
+def test_skewed_boots_scatter_by_factors() -> None:
+    made = machines(4000, boot_s=200.0, boot_jitter=0.3, boot_is_skewed=True)
+    made.ask(4000, 0.0)
+    arrivals = []
+    while made.next_s < inf and made.booting:
+        arrivals.append(made.next_s)
+        made.advance(made.next_s)
+    assert np.median(arrivals) == pytest.approx(200.0, rel=0.02)
+    assert np.std(np.log(arrivals)) == pytest.approx(0.3, rel=0.05)
+
+
+def test_a_controller_goes_by_the_latest_twenty_boots() -> None:
+    made = machines(60, boot_s=100.0, boot_jitter=0.2)
+    boots_s = []
+    for number in range(60):
+        asked_s = 1000.0 * number
+        made.advance(asked_s)
+        made.ask(1, asked_s)
+        boots_s.append(made.next_s - asked_s)
+        made.advance(made.next_s)
+        made.admit(1, asked_s + 500.0)
+    joins = made.joins(joining=0, joined=0, join_s=None, oldest_joining_s=0.0, now_s=1e6)
+    assert joins.boot_s == pytest.approx(np.mean(boots_s[-20:]))
+
+
+def test_machines_that_are_held_for_long_when_the_run_ends_are_counted() -> None:
+    made = machines(2, boot_s=100.0)
+    made.ask(1, 0.0)
+    made.ask(1, 50.0)
+    made.advance(150.0)
+    made.close(701.0)
+    assert (made.held, made.held_long) == (0, 1)
+
+
+def test_nothing_is_the_oldest_where_nothing_waits() -> None:
+    made = machines(1, boot_s=100.0)
+    made.ask(1, 0.0)
+    made.advance(100.0)
+    made.admit(1, 130.0)
+    joins = made.joins(joining=1, joined=0, join_s=None, oldest_joining_s=0.0, now_s=150.0)
+    assert (joins.oldest_booting_s, joins.oldest_held_s, joins.join_s) == (0.0, 0.0, None)
