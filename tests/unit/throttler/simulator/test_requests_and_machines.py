@@ -2,6 +2,8 @@
 
 import math
 from itertools import pairwise
+from pathlib import Path
+from statistics import NormalDist, mean
 
 import numpy as np
 import pytest
@@ -10,10 +12,15 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.simulator.small_plants import plant
 from throttler.simulator.requests_and_machines import (
+    CLIENT,
+    HEARTBEATS_PER_S,
     JOIN,
     LIST,
+    LIST_SHARE,
     SERVER,
     SMALL,
+    SWING_S,
+    THINK_SPREAD,
     Streams,
     background_levels,
     level_at,
@@ -22,7 +29,48 @@ from throttler.simulator.requests_and_machines import (
     visitor_shares,
     work_left,
 )
-from throttler.simulator.scenario_and_faults import ListBurst, ServerLoss, burst_rate
+from throttler.simulator.scenario_and_faults import ListBurst, Scenario, ServerLoss, burst_rate
+from throttler.simulator.simulated_scrape import CLOCK_START_S
+
+PAGE = (Path(__file__).parents[4] / "docs/simulator.md").read_text(encoding="utf-8")
+USUAL = Scenario(name="usual", demands=(), servers=1, capacity=1.0)
+TIMEOUTS_S = [lane.timeout_s for lane in JOIN.lanes]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"{len(list(JOIN.steps))} requests in {len(JOIN.lanes)} lanes",
+        f"11 lists of {LIST.work_s:.2f} s on two seats, longer by `1 + N/5000`",
+        f"the rest {1000 * SMALL.work_s:.0f} ms on one",
+        f"{JOIN.cost_at(0):.1f} seat-seconds in an empty cluster",
+        f"{JOIN.alone_s:.0f} s on idle servers",
+        f"{HEARTBEATS_PER_S} heartbeats/s",
+        f"{SERVER.queue_per_capacity:.0f} P requests, at most {SERVER.max_wait_s:.0f} s, else 429",
+        f"{SERVER.retry_after_min_s:.0f} s, doubling once per its own length",
+        f"while rejections go on, to {SERVER.retry_after_max_s:.0f} s",
+        f"costs {SERVER.rejection_work} seat-seconds",
+        f"`1 + {SERVER.queue_kappa} q^3`",
+        f"start again after {CLIENT.restart_s:.0f} s more",
+        f"{min(TIMEOUTS_S):.0f} to {max(TIMEOUTS_S):.0f} s by lane",
+        f"comes back after {CLIENT.backoff_min_s:.0f} s, doubling to {CLIENT.backoff_max_s:.0f} s",
+        f"their share of the capacity swings ({SWING_S:.0f} s)",
+        f"to another within {CLIENT.reconnect_s:.0f}-{2 * CLIENT.reconnect_s:.0f} s",
+        f"lists once within {CLIENT.relist_spread_s:.0f} s",
+        f"come back to it over {CLIENT.return_s:.0f} s",
+        f"every {USUAL.scrape_s:.0f} s per server, {USUAL.scrape_delay_s:.0f} s late",
+        f"{100 * USUAL.scrape_missing:.0f} % missing, {100 * USUAL.scrape_noise:.0f} % noise on every figure",
+        f"A policy is asked every {USUAL.step_s:.0f} s, from {USUAL.lead_s:.0f} s before the first demand on",
+        f"Its clock reads {CLOCK_START_S:,.0f} at the",
+    ],
+)
+def test_the_simulators_page_says_its_figures(words: str) -> None:
+    assert words in PAGE
+
+
+def test_the_figures_that_the_page_says_in_words() -> None:
+    """Repeated ten times, nine of ten small and one a list, a quarter lists anew, half to one and a half of a mean."""
+    assert (CLIENT.retries, LIST_SHARE, CLIENT.relist_share, THINK_SPREAD) == (10, 0.1, 0.25, 0.5)
 
 
 def test_a_join_is_the_train_of_the_study() -> None:
@@ -132,6 +180,21 @@ def test_seats_that_are_far_from_the_capacity_do_what_they_can() -> None:
     assert seat_rate(10.0, 100.0) == 10.0
     assert seat_rate(0.0, 10.0) == 1e-9
     assert seat_rate(24.0, 24.0) == pytest.approx(24.0 - (36.0 / (2 * math.pi)) ** 0.5)
+
+
+@pytest.mark.parametrize(("seats", "capacity"), [(20.0, 24.0), (30.0, 24.0), (3.0, 4.0), (60.0, 50.0), (0.5, 1.0)])
+def test_seats_that_scatter_do_on_average_what_as_many_or_the_server_can(seats: float, capacity: float) -> None:
+    """As a normal distribution with one and a half times the mean as its variance."""
+    scattered = NormalDist(seats, math.sqrt(1.5 * seats))
+    done = mean(min(scattered.inv_cdf((number + 0.5) / 10_000), capacity) for number in range(10_000))
+    assert seat_rate(seats, capacity) == pytest.approx(done, rel=1e-3)
+
+
+def test_beyond_four_deviations_from_the_capacity_seats_do_not_scatter() -> None:
+    assert seat_rate(150.0, 89.0) == 89.0
+    assert seat_rate(150.0, 211.0) == 150.0
+    assert seat_rate(150.0, 91.0) < 91.0
+    assert seat_rate(150.0, 209.0) < 150.0
 
 
 def test_work_is_left_when_it_is_more_than_a_step_and_its_own_length_allow() -> None:
