@@ -51,6 +51,12 @@ def test_what_the_owners_own_already_and_what_is_of_a_subresource_stays_as_it_is
     assert with_owners(entries, CPU, [("a", "Apply")]) == entries
 
 
+@pytest.mark.parametrize(("fields", "are_kept"), [(None, False), ("nonsense", True)])
+def test_an_owner_whose_entry_names_no_fields_is_given_none(fields: Any, are_kept: bool) -> None:
+    bare = entry("a", fields)
+    assert with_owners((bare,), CPU, [("a", "Apply")]) == ((bare,) if are_kept else ())
+
+
 def test_entries_of_a_manager_go_as_a_whole() -> None:
     entries = (entry("a", LIMITS), entry("b", LIMITS), entry("a", LIMITS, "Update"))
     assert [each["manager"] for each in without_manager(entries, "a")] == ["b"]
