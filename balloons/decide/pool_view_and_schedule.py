@@ -188,7 +188,7 @@ def view_of(
     terms = {name: stored_terms(deployment.spec) for name, deployment in deployments.items()}
     tried = _types_tried(pool, claim, shapes, terms.get(ANY_TYPE))
     if (wanted := requests.get(shapes.main)) and _takes_any_type(pool, shapes, tried):
-        any_type = Shape(ANY_TYPE, "", {}, 0, is_vacant=True, other_than=tried)
+        any_type = Shape(ANY_TYPE, "", {}, is_vacant=True, other_than=tried)
         shapes = replace(shapes, by_name={**shapes.by_name, ANY_TYPE: any_type})
         # As long as nodes are waited for in that shape, those on their way are for what was asked for.
         requests[ANY_TYPE] = stored_requests(deployments.get(ANY_TYPE)) or any_type_requests(wanted)

@@ -63,15 +63,14 @@ class Shape:
     """Nodes that one balloon size fits: those of one instance type with the same devices.
 
     `name` is a label value; `room` is what its nodes have for a balloon (milli-units), after DaemonSets, but for a few
-    odd ones; `nodes` counts all of them. `is_vacant`: no node of the shape is up (known from our own Deployment, or any
-    type). `short` maps the shape's nodes that have fewer devices than the others to the first one lacking. `other_than`
-    are instance types that a node of any type must not have.
+    odd ones. `is_vacant`: no node of the shape is up (known from our own Deployment, or any type). `short` maps the
+    shape's nodes that have fewer devices than the others to the first one lacking. `other_than` are instance types that
+    a node of any type must not have.
     """
 
     name: str
     instance_type: str
     room: Resources
-    nodes: int
     short: Mapping[str, str] = field(default_factory=dict)
     devices: frozenset[str] = frozenset()
     is_vacant: bool = False
@@ -152,15 +151,16 @@ def shapes_of(measured: Mapping[Kind, _Alike], wall_s: float = 0.0, devices: Col
         own = frozenset(name for name in node.allocatable if is_device(name) or name in devices)
         types.setdefault(node.instance_type or _size_in_words(node.allocatable), {}).setdefault(own, []).append(alike)
     of_kind: dict[tuple[str, int], str] = {}
-    shapes: list[Shape] = []
+    shapes: list[tuple[int, Shape]] = []
     for variants in types.values():
         # Nearly always all nodes of a type have the same devices.
         makes = _makes(variants, wall_s) if len(variants) > 1 else variants
         for wanted, groups in makes.items():
             shape = _measure(wanted, groups)
-            shapes.append(shape)
+            shapes.append((sum(map(len, groups)), shape))
             of_kind |= {(a[0][0].instance_type, id(a[0][0].allocatable)): shape.name for a in groups}
-    by_name = {shape.name: shape for shape in sorted(shapes, key=lambda s: (-s.nodes, s.name))}
+    shapes.sort(key=lambda counted: (-counted[0], counted[1].name))
+    by_name = {shape.name: shape for _, shape in shapes}
     return Shapes(by_name, of_kind, _beside_balloons(measured, of_kind))
 
 
@@ -193,7 +193,7 @@ def _makes(variants: Mapping[frozenset[str], list[_Alike]], wall_s: float) -> di
 def explicit_shape(measured: Mapping[Kind, _Alike]) -> Shapes:
     """The one shape of a pool whose balloons have explicit requests, whatever its machines are."""
     of_kind = {(instance_type, size): EXPLICIT for instance_type, size, _, _ in measured}
-    shape = Shape(EXPLICIT, "", {}, sum(map(len, measured.values())))
+    shape = Shape(EXPLICIT, "", {})
     return Shapes({EXPLICIT: shape}, of_kind, _beside_balloons(measured, of_kind))
 
 
@@ -211,7 +211,6 @@ def _measure(devices: frozenset[str], groups: list[_Alike]) -> Shape:
         name=shape_name(first, devices),
         instance_type=first.instance_type,
         room={**plain, **counts},
-        nodes=sum(map(len, groups)),
         short={node.name: lacking for alike in groups if (lacking := _lacking(alike, counts)) for node, _ in alike},
         devices=devices,
     )
@@ -290,7 +289,7 @@ def _still_holds(in_use: Resources, ideal: Resources, room: Resources, slack: Re
 def remembered_shapes(deployments: Mapping[str, Deployment], measured: Mapping[str, Shape]) -> dict[str, Shape]:
     """The shapes of Deployments that no node stands for, by name; those that somebody broke are left out."""
     return {
-        name: Shape(name, _instance_type(stored), {}, 0, devices=frozenset(extended(requests)), is_vacant=True)
+        name: Shape(name, _instance_type(stored), {}, devices=frozenset(extended(requests)), is_vacant=True)
         for name, stored in sorted(deployments.items())
         if name and name != ANY_TYPE and name not in measured and (requests := stored_requests(stored))
     }

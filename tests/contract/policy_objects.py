@@ -25,7 +25,7 @@ KEEPING = {
 LABELS = {f"{OUR}/pool": "gpu", "app.kubernetes.io/managed-by": "kube-balloons"}
 CONTAINER = {"name": "main", "image": "registry.example/work:1"}
 POOL = a_pool(pre_pull=("registry.example/model:1",))
-SHAPE = Shape("p5", "p5.48xlarge", {}, 3)
+SHAPE = Shape("p5", "p5.48xlarge", {})
 REQUESTS = parse_resources({"cpu": "190"})
 
 

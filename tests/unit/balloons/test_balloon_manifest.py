@@ -24,7 +24,7 @@ from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector, matches
 
 MANIFESTS = Path(__file__).parents[3] / "manifests"
-SHAPE = Shape("p5", "p5.48xlarge", {}, 3)
+SHAPE = Shape("p5", "p5.48xlarge", {})
 REQUESTS = parse_resources({"cpu": "190", "memory": "2000Gi", "nvidia.com/gpu": "8"})
 SPEC = BalloonSpec(REQUESTS, 3, "registry.k8s.io/pause:3.10.1", "kube-balloons")
 HOST = "kubernetes.io/hostname"

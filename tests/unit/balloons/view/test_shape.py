@@ -236,7 +236,7 @@ def test_a_request_in_use_is_kept_while_it_fits_and_holds() -> None:
     assert requests(shape, beyond) != beyond
 
 
-TEN_CORES = Shape("m5", "m5", parse_resources({"cpu": "10200m", "memory": "10496Mi"}), 3)
+TEN_CORES = Shape("m5", "m5", parse_resources({"cpu": "10200m", "memory": "10496Mi"}))
 """With the default slack its balloons ask for 10 cores and 10 GiB."""
 
 
@@ -288,7 +288,7 @@ def test_a_request_without_the_gpu_is_not_kept() -> None:
 
 @pytest.mark.parametrize("known", [{"cpu": 8000}, {"memory": 8000}, {}])
 def test_a_node_that_does_not_say_how_much_it_has_takes_no_balloon(known: Resources) -> None:
-    assert requests(Shape("m5", "m5", known, 1)) is None
+    assert requests(Shape("m5", "m5", known)) is None
 
 
 def test_nothing_is_left_on_a_node_full_of_daemons() -> None:
@@ -315,7 +315,7 @@ def test_explicit_requests_are_taken_as_given() -> None:
 
 
 def test_a_remembered_shape_keeps_its_requests() -> None:
-    shape = Shape("m5", "m5", {}, 0, is_vacant=True)
+    shape = Shape("m5", "m5", {}, is_vacant=True)
     assert requests(shape, parse_resources({"cpu": "15"})) == {"cpu": 15_000}
 
 
@@ -323,8 +323,8 @@ def test_shapes_without_instance_types_are_alike() -> None:
     assert are_alike(shapes_of(unloaded(sized("a"), sized("b", cpu="32"))).by_name.values())
     assert not are_alike(shapes_of(unloaded(sized("a", "m5"), sized("b", "m6", cpu="32"))).by_name.values())
     assert not are_alike(shapes_of(unloaded(sized("a"))).by_name.values()), "there is only one"
-    gone = Shape("32cpu-64gi", "", {}, 0, is_vacant=True)
-    assert not are_alike([Shape("16cpu-64gi", "", {}, 1), gone]), "the other one has no node now"
+    gone = Shape("32cpu-64gi", "", {}, is_vacant=True)
+    assert not are_alike([Shape("16cpu-64gi", "", {}), gone]), "the other one has no node now"
 
 
 def test_a_slack_that_the_user_raises_is_given() -> None:
@@ -348,6 +348,6 @@ def test_shapes_are_remembered_whose_deployments_can_be_read_and_of_which_no_nod
     whole = Deployment(Metadata("x", "team"), {"template": {"spec": {"containers": [container]}}})
     broken = Deployment(Metadata("x", "team"), {"template": {"spec": {"containers": []}}})
     stored = {"up": whole, "gone": whole, "broken": broken, "": whole, ANY_TYPE: whole}
-    found = remembered_shapes(stored, {"up": Shape("up", "", {}, 3)})
+    found = remembered_shapes(stored, {"up": Shape("up", "", {})})
     assert [*found] == ["gone"]
-    assert (found["gone"].is_vacant, found["gone"].nodes, found["gone"].devices) == (True, 0, {"nvidia.com/gpu"})
+    assert (found["gone"].is_vacant, found["gone"].devices) == (True, {"nvidia.com/gpu"})
