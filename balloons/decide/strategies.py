@@ -81,7 +81,7 @@ def inflate(
     sizes: list[Action] = []
     too_small: list[str] = []
     for shape in view.shapes.by_name.values():
-        requests, replicas = view.requests.get(shape.name), holding.replicas.get(shape.name, 0)
+        requests, replicas = view.requests.get(shape.name), holding.replicas[shape.name]
         if requests is None:
             too_small.append(shape.name)
         elif not shape.is_vacant or replicas or present[shape.name]:
@@ -243,11 +243,10 @@ def _moved(view: PoolView, holding: Holding, freed: Sequence[tuple[Pod, str]], p
     staying.subtract(balloon.shape for balloon, _ in freed)
     moved: list[Pod] = []
     for name in sorted({balloon.shape for balloon in holding.victims}):
-        replicas = holding.replicas.get(name, 0) if name in view.shapes.by_name else 0
         own = [balloon for balloon in holding.victims if balloon.shape == name]
         # Those marked before go by the Deployment, if any: their version has changed since.
         own.sort(key=lambda balloon: balloon.deletion_cost)
-        moved += own[max(0, staying[name] - replicas) :]
+        moved += own[max(0, staying[name] - holding.replicas[name]) :]
     return moved
 
 
@@ -313,7 +312,7 @@ def _deployments_left(view: PoolView, holding: Holding, present: Mapping[str, in
     """
     for name, stored in sorted(view.deployments.items()):
         shape = view.shapes.by_name.get(name)
-        if holding.replicas.get(name, 0) or (shape is not None and (not shape.is_vacant or present[name])):
+        if holding.replicas[name] or (shape is not None and (not shape.is_vacant or present[name])):
             continue
         metadata = stored.metadata
         why = because(Reason.SHRINKING, surplus=stored.replicas)
@@ -345,7 +344,7 @@ def buffer(
     actions: list[Action] = []
     too_small: list[str] = []
     shapes = view.shapes.by_name.values()
-    wanted = [shape for shape in shapes if not shape.is_vacant or holding.replicas.get(shape.name, 0) > 0]
+    wanted = [shape for shape in shapes if not shape.is_vacant or holding.replicas[shape.name] > 0]
     for shape in wanted:
         key = ObjectKey(view.pool.metadata.namespace, deployment_name(view.pool.metadata.name, shape.name))
         requests = view.requests[shape.name]
@@ -355,7 +354,7 @@ def buffer(
             too_small.append(shape.name)
             continue
         image, names_user = settings.image, settings.names_user
-        replicas, avoided = holding.replicas.get(shape.name, 0), view.avoided[shape.name]
+        replicas, avoided = holding.replicas[shape.name], view.avoided[shape.name]
         spec = BalloonSpec(requests, replicas, image, settings.priority_class, names_user=names_user, avoided=avoided)
         actions += _changed_buffer(view, shape, spec, snapshot, key, aim)
     if wanted:

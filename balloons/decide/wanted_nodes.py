@@ -168,11 +168,12 @@ def _balanced(nodes: Iterable[Node], wanted: int, counts: Counter[str]) -> list[
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """`replicas` per shape name, with those that wait for new nodes; `victims` to remove now, `surplus` that wait for
-    the removal limit. `spared` were to be removed once and are wanted again: their mark must go.
+    """`replicas` per shape name, with those that wait for new nodes; a shape that it does not name has none. `victims`
+    are to be removed now, `surplus` wait for the removal limit. `spared` were to be removed once and are wanted again:
+    their mark must go.
     """
 
-    replicas: Mapping[str, int]
+    replicas: Counter[str]
     victims: tuple[Pod, ...]
     surplus: int
     spared: tuple[Pod, ...] = ()
