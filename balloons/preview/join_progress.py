@@ -97,7 +97,7 @@ class FlowServer:
 
     def _refuse(self, able: float, per_request: float, now_s: float) -> float:
         """Who would wait for more than 15 s, or finds the queue full, is sent away; how many."""
-        queue_work = max(0.0, self._work - self._seats * self._residue_s)
+        queue_work = self._work - self._seats * self._residue_s
         excess = max(0.0, queue_work - min(SERVER.max_wait_s * able, self._queue_limit * per_request))
         self._work -= excess
         if now_s - self._turned_s >= self._retry_after_s:
