@@ -114,8 +114,8 @@ class Rules:
     def state_of(self, node: Node, load: NodeLoad) -> NodeState:
         """The one state that holds; earlier cases win. Work that leaves a balloon its room changes nothing."""
         balloons, is_shared = load.balloons, load.work or load.scavengers
-        leaves_room = not is_shared or (bool(balloons) and not _is_crowded(node, load, balloons[0].requests))
-        if load.work and not leaves_room:
+        is_taken = is_shared and (not balloons or _is_crowded(node, load, balloons[0].requests))
+        if is_taken and load.work:
             return NodeState.BUSY
         taints = node.taints
         is_marked, barred = (self._judged.get(id(taints)) or self._judge(taints)) if taints else _FREE
@@ -131,7 +131,7 @@ class Rules:
             return barred
         if node.is_uninitialized:
             return NodeState.JOINING
-        if load.scavengers and not leaves_room:
+        if is_taken:
             return NodeState.SCAVENGED
         # Nearly every node ends here: not a call more than it takes.
         if self.strategy is _BALLOON:
