@@ -269,10 +269,9 @@ class _Cohorts:
     def add(self, cohort: _Cohort, began: float, work: float) -> None:
         """Put one behind the others."""
         end = self._first + len(self._cohorts)
-        if end == self._columns.shape[1]:  # move to the front, where that is half empty, else to twice the room
-            room = self._columns if self._first > end // 2 else np.empty((2, 2 * end))
-            room[:, : len(self._cohorts)] = self._columns[:, self._first : end].copy()
-            self._columns, self._first, end = room, 0, len(self._cohorts)
+        if end == self._columns.shape[1]:  # move to the front, with as much room as there was behind
+            self._columns = np.hstack([self._columns[:, self._first :], np.empty_like(self._columns)])
+            self._first, end = 0, len(self._cohorts)
         self._columns[:, end] = began, work
         self._cohorts.append(cohort)
 
