@@ -92,6 +92,8 @@ def test_only_nodes_that_a_balloon_may_hold_tell_how_large_one_is() -> None:
 def test_work_that_leaves_a_running_balloon_its_room_changes_nothing() -> None:
     assert state_of(a_node("n"), a_balloon(), work("w", "n", cpu="100m")) is NodeState.WARM
     assert state_of(a_node("n"), a_balloon(), work("w", "n", cpu="100m", priority=-100)) is NodeState.WARM
+    whole = a_balloon(requests=parse_resources({"cpu": "14", "memory": "63Gi"}))
+    assert state_of(a_node("n"), whole, work("w", "n", cpu="2")) is NodeState.WARM, "nothing is left over"
 
 
 def test_work_without_room_beside_the_balloon_makes_the_node_busy() -> None:
@@ -274,6 +276,10 @@ def test_daemons_and_work_leave_the_rest_of_a_node(cpu: str, *, fits: bool) -> N
     load = load_of((daemon("d", "n", cpu="1"), work("w", "n", cpu="5")), -10)
     assert has_room(a_node("n"), load, parse_resources({"cpu": cpu})) is fits
     assert not has_room(a_node("n"), load, parse_resources({"nvidia.com/gpu": "1000"}))
+
+
+def test_an_empty_node_has_room_for_all_that_it_has() -> None:
+    assert has_room(a_node("n"), EMPTY, a_node("n").allocatable)
 
 
 def test_of_two_balloons_on_a_node_one_is_too_many() -> None:

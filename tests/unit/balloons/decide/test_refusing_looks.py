@@ -55,6 +55,12 @@ def test_one_failure_within_a_minute_of_another_nodes_refusal_is_enough(apart_s:
     assert refusals(failed, nodes(2), {}, {}, (), NOW).keys() == names
 
 
+def test_a_node_that_is_gone_refuses_no_more() -> None:
+    failed = [a_failure(f"b{number}") for number in range(FEW)]
+    assert [*refusals(failed, nodes(1), {}, {}, (), NOW)] == ["n000"]
+    assert refusals(failed, {}, {}, {"n000": a_refusal()}, (), NOW) == {}
+
+
 @pytest.mark.parametrize(
     ("change", "is_let_in"), [({}, True), ({"is_cordoned": True}, False), ({"labels": {"pool": "gpu"}}, False)]
 )

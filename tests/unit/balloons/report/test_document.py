@@ -106,6 +106,7 @@ def test_an_instant_is_no_series() -> None:
 def test_values_between_two_times_lie_between() -> None:
     assert [at((0.0, 10.0, 10.0, 20.0), (0, 4, 6, 6), each) for each in (0, 5, 15, 99)] == [0, 2, 6, 6]
     assert at((10.0, 20.0), (0, 4), 15.0) == 2
+    assert at((0.0, 0.0, 10.0), (0, 3, 5), 0.0) == 3, "what came at the same time counts"
 
 
 @pytest.mark.parametrize(("end_s", "step_s"), [(255.0, 30.0), (2232.0, 300.0), (43200.0, 7200.0), (1e9, 1e9 / 9)])

@@ -238,3 +238,8 @@ def test_waves_beyond_the_first_are_counted() -> None:
     waves = [wave(float(at), at + 1.0, 1, at) for at in range(MOST_ROWS + 1)]
     assert "... and 1 more." in said(waves=waves)
     assert "... and" not in said(waves=waves[:MOST_ROWS])
+
+
+def test_waves_are_numbered_from_one() -> None:
+    waves = [wave(0.0, 60.0, 2, 2), wave(60.0, 120.0, 3, 5)]
+    assert "1 0s 1m +2 2 2 boot time 2 1m 2m +3 5 3 boot time" in said(waves=waves)
