@@ -92,6 +92,14 @@ def test_a_look_just_after_a_ceiling_has_moved_orders_nothing(moved: int, after_
     assert orders.start(7.0 + after_s) == ordered
 
 
+def test_a_ceiling_that_is_told_again_has_not_moved() -> None:
+    orders = ordered_ten(world(taken_up_s=0.4))
+    orders.allow(5, 7.0)
+    orders.allow(5, 10.0)
+    orders.look(is_anybody_waiting=True, now_s=10.0)
+    assert orders.start(10.0) == 5
+
+
 def asking(machines: int, **cloud: object) -> Orders:
     """The autoscaler has asked for so many at 0."""
     orders = Orders(world(**cloud), 0.0, has_lever=False)

@@ -457,9 +457,11 @@ def came(*, wanted_s: float | None = None, asked_s: float | None = None, by_clai
         ((), 0.0),
         ((came(wanted_s=140.0), came(wanted_s=130.0, asked_s=120.0)), 30.0),
         ((came(wanted_s=90.0, asked_s=150.0),), 50.0),
+        ((came(wanted_s=100.0, asked_s=150.0),), 0.0),
         ((came(asked_s=150.0, by_claim=True), came(asked_s=148.0)), 40.0),
         ((came(asked_s=105.0, by_claim=True),), 0.0),
         ((came(asked_s=99.0),), 0.0),
+        ((came(asked_s=100.0), came(asked_s=150.0)), 0.0),
         ((came(),), 0.0),
     ],
 )

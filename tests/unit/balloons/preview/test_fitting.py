@@ -407,6 +407,18 @@ def test_what_is_no_pod_is_refused_with_what_is_accepted(documents: list[Any], w
     assert words in str(refusal.value)
 
 
+def test_a_workload_that_is_to_be_a_gang_is_one_whatever_gang_its_pods_name() -> None:
+    document = job(parallelism=2)
+    document["spec"]["template"]["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": "other"}
+    assert [gang.name for gang in fitted(document, nodes=1).gangs] == ["ml/train"]
+    assert [gang.name for gang in fitted(document, nodes=1, gang=False).gangs] == ["ml/other"]
+
+
+def test_a_priority_may_be_written_as_a_text() -> None:
+    (asked,) = asked_pods([{"kind": "Pod", "spec": {"priority": "-5"}}], is_gang=False)
+    assert asked.pod.priority == -5
+
+
 def test_a_gang_without_a_name_is_called_pods() -> None:
     found = fit_pods(asked_pods([workload("Job", parallelism=2)], is_gang=True), [a_node("n")], {}, inputs())
     assert [gang.name for gang in found.gangs] == ["/pods"]

@@ -38,6 +38,12 @@ def test_defaults_are_those_of_the_programs() -> None:
     assert [default.value for default in defaults] == [20, 30, 50, 900, 10]
 
 
+def test_an_autoscaler_looks_nearly_as_often_as_its_default_says() -> None:
+    """Cluster-autoscaler takes its time between two scans besides; Karpenter puts each pod back for exactly so long."""
+    assert inputs.LOOK_S.at(1.0) == pytest.approx(11.0, abs=0.1)
+    assert inputs.KARPENTERS_LOOK_S.at(1.0) == 10.0
+
+
 def test_what_was_measured_is_surer_than_a_guess_and_less_sure_than_what_is_stated() -> None:
     stated, learned, assumed = Known.stated(5.0, "--x"), Known.learned(5.0, "4 nodes"), Known.assumed(5.0, "usual")
     assert [known.source for known in (stated, learned, assumed)] == list(Source)

@@ -180,6 +180,13 @@ def test_a_slow_server_is_busy_with_what_it_can_do_and_that_is_less() -> None:
     assert felt.wait_s == pytest.approx((40.0 - 5.0 - AT_ONCE) / 5)
 
 
+def test_a_full_server_is_busy_for_as_long_as_a_step_takes() -> None:
+    server = FlowServer(SMALL, 0.0)
+    felt = server.step(1000.0, 60.0, 10.0, 0.0, 2.0)
+    assert server.busy_s == pytest.approx(2.0)
+    assert felt.wait_s == pytest.approx((60.0 - 20.0 - AT_ONCE) / 10)
+
+
 def test_who_would_wait_for_longer_than_fifteen_seconds_is_refused() -> None:
     """200 seat-seconds of 500 requests: ten are done, 11 execute, 150 may wait."""
     server = FlowServer(SMALL, 0.0)
@@ -200,6 +207,14 @@ def test_who_finds_the_queue_full_is_refused() -> None:
     dragged = server.step(0.0, 0.0, 10.0, 1.0, 1.0)
     assert dragged.stretch > 200 / 10, "all work is heavier while the queue is long"
     assert server.busy_s == pytest.approx(2.0)
+
+
+def test_a_queue_that_is_too_long_for_what_comes_now_slows_a_server_no_more_than_a_full_one() -> None:
+    """What waits is 150 seat-seconds, of which only 2.5 would fit if all of it were as small as these requests."""
+    server = FlowServer(SMALL, 0.0)
+    server.step(500.0, 200.0, 10.0, 0.0, 1.0)
+    felt = server.step(1000.0, 1.0, 10.0, 1.0, 1.0)
+    assert felt.stretch == pytest.approx(20.0 * SERVER.drag(1.0))
 
 
 def test_no_more_is_refused_than_has_come_and_a_little_gets_through() -> None:
