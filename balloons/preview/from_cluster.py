@@ -40,6 +40,7 @@ from balloons.preview.inputs import (
 )
 from balloons.view.node_load_and_devices import EMPTY, USUAL_PRIORITY, NodeLoad, load_of
 from throttler.api.throttle import JoinThrottle
+from throttler.joins.joins import JoinRules
 from throttler.kube.cluster_autoscaler import KEY, NODES, CapacityQuota
 from throttler.kube.daemon_set import DaemonSet, wants_daemon
 from throttler.kube.karpenter import NodeClaim, NodePool
@@ -273,7 +274,7 @@ def plan_inputs(cluster: SeenCluster) -> PlanInputs:
         controllers=_controllers(assumed.controllers, detected, daemons, births),
         join_s=_join_s(world, throttle, learned, assumed.join_s),
         ready_share=ready_share(births) or assumed.ready_share,
-        throttle=_throttle_facts(throttle, learned),
+        throttle=_throttle_facts(throttle, learned, seen_cluster.daemon_sets(cluster)),
         unseen=tuple(_unseen(cluster)),
     )
 
@@ -400,10 +401,13 @@ def _throttle(cluster: SeenCluster) -> JoinThrottle | None:
     return min(acting, key=lambda throttle: (throttle.metadata.created_s, throttle.metadata.name), default=None)
 
 
-def _throttle_facts(throttle: JoinThrottle | None, learned: Learned) -> ThrottleFacts | None:
+def _throttle_facts(
+    throttle: JoinThrottle | None, learned: Learned, daemon_sets: tuple[DaemonSet, ...]
+) -> ThrottleFacts | None:
     if throttle is None:
         return None
-    settings: LawSettings = law_settings(throttle.spec)
+    holds_joins = JoinRules.of(throttle, "").in_effect(daemon_sets).holds_joins
+    settings: LawSettings = replace(law_settings(throttle.spec), has_gate=holds_joins)
     # The simulator's idle servers answer more slowly than real ones: their baseline is learned in the lead-in.
     return ThrottleFacts(
         name=throttle.metadata.name,

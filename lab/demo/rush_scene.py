@@ -16,7 +16,7 @@ from lab.controlplane import ControlPlane
 from lab.demo.scene import JOBS, namespace
 from lab.demo.service import bind_to_service, install, run_service
 from lab.processes.cpu_share import held_to
-from lab.scaleup.cluster import DEVICE_PLUGIN, QUICK_MANAGER_QPS, start_small_plane
+from lab.scaleup.cluster import DAEMON_SETS, DEVICE_PLUGIN, QUICK_MANAGER_QPS, start_small_plane
 
 BOOT_S = 5.0
 """Median boot time; short, so that the demo is."""
@@ -78,7 +78,8 @@ class RushScene:
 async def open_rush(pacing: Pacing | None = None, server_cores: float | None = None) -> AsyncIterator[RushScene]:
     """Start everything, with our service and a JoinThrottle if it is a paced rush; end all of it.
 
-    `server_cores`: so much of a core is the API server's; None is all that it can get.
+    `server_cores`: so much of a core is the API server's; None is all that it can get. With a startup taint half of the
+    DaemonSets mind it; one that all of them tolerate would keep back nothing.
     """
     boot = BootTime(median_s=BOOT_S, jitter=0.3, seed=3)
     levers = pacing.levers if pacing else frozenset[Lever]()
@@ -86,7 +87,8 @@ async def open_rush(pacing: Pacing | None = None, server_cores: float | None = N
     pool = NodePoolSettings(name=NODE_POOL, consolidate_after_s=None, labels=POOL_LABELS, startup_taints=taints)
     settings = KarpenterSettings(node_pools=(pool,), instance_types=(WORKER,), boot_time=boot)
     async with contextlib.AsyncExitStack() as stack:
-        plane = await stack.enter_async_context(start_small_plane(1, QUICK_MANAGER_QPS, is_audited=True))
+        choosy = DAEMON_SETS // 2 if Lever.TAINT in levers else 0
+        plane = await stack.enter_async_context(start_small_plane(1, QUICK_MANAGER_QPS, is_audited=True, choosy=choosy))
         api = await stack.enter_async_context(JsonApi(plane.access("lab:demo", ("system:masters",))))
         await api.create("/api/v1/namespaces", namespace(JOBS))
         karpenter = await stack.enter_async_context(start_karpenter(plane, settings))

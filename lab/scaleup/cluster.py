@@ -39,19 +39,22 @@ def small_plane(servers: int, manager_qps: float, is_audited: bool) -> ControlPl
 
 
 @contextlib.asynccontextmanager
-async def start_small_plane(servers: int, manager_qps: float, is_audited: bool = False) -> AsyncIterator[ControlPlane]:
-    """The control plane with its DaemonSets, and no node yet."""
+async def start_small_plane(
+    servers: int, manager_qps: float, is_audited: bool = False, choosy: int = 0
+) -> AsyncIterator[ControlPlane]:
+    """The control plane with its DaemonSets, the last `choosy` of which mind taints, and no node yet."""
     async with start_control_plane(small_plane(servers, manager_qps, is_audited)) as plane:
         strangers = binding("strangers", "view", {"kind": "User", "name": STRANGER})
-        await plane.apply_async(*(daemon_set(number) for number in range(DAEMON_SETS)), strangers)
+        agents = (daemon_set(number, is_choosy=number >= DAEMON_SETS - choosy) for number in range(DAEMON_SETS))
+        await plane.apply_async(*agents, strangers)
         yield plane
 
 
-def daemon_set(number: int) -> dict[str, object]:
-    """An agent that tolerates everything, as agents do."""
+def daemon_set(number: int, *, is_choosy: bool = False) -> dict[str, object]:
+    """An agent that tolerates everything, as agents do, or no more than what Karpenter puts on a new node."""
     labels = {"app": f"agent-{number}"}
     pod = {
-        "tolerations": [{"operator": "Exists"}],
+        "tolerations": [{"operator": "Exists", **({"key": "karpenter.sh/unregistered"} if is_choosy else {})}],
         "containers": [{"name": "agent", "image": "registry.example/agent:1"}],
     }
     return {

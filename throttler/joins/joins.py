@@ -11,7 +11,7 @@ Counting reads a `JoinWorld`, the objects of the cluster, by the `JoinRules` of 
 """
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from throttler.api.throttle import JoinThrottle, LabelLever, Reserved
 from throttler.kube.cluster_autoscaler import AutoscalerStatus
@@ -21,6 +21,7 @@ from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.quantities_and_durations import parse_duration
 from throttler.kube.selectors import LabelSelector, matches
+from throttler.kube.taints import Taint, untolerated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +180,29 @@ class JoinRules:
             kill_timer_s=parse_duration(spec.kill_timer),
             reserved=spec.reserved,
         )
+
+    def in_effect(self, daemon_sets: Iterable[DaemonSet]) -> "JoinRules":
+        """The rules without a taint that every DaemonSet tolerates, and without a label that none selects.
+
+        Such a mark keeps workloads waiting and nothing of a join: the node loads the API servers as if it had none.
+        Where there are no DaemonSets, nobody knows what is to come.
+        """
+        there = [daemon_set for daemon_set in daemon_sets if not daemon_set.is_deleting]
+        taint = Taint(self.taint_key, "NoSchedule")
+        holds_by_taint = not there or any(untolerated((taint,), agent.tolerations) for agent in there)
+        holds_by_label = not there or any(self.label and self.label.key in agent.label_keys for agent in there)
+        if holds_by_taint and holds_by_label:
+            return self
+        return replace(
+            self,
+            taint_key=self.taint_key if holds_by_taint else "",
+            label=self.label if holds_by_label else None,
+        )
+
+    @property
+    def holds_joins(self) -> bool:
+        """Whether a lever at the join keeps something of it back."""
+        return bool(self.taint_key) or self.label is not None
 
     @property
     def selectors(self) -> tuple[LabelSelector, ...]:

@@ -7,7 +7,7 @@ soon as an object has been seen: a step of the wall clock cannot make the whole 
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from throttler.kube.reasons_and_events import Because, Sentence, because
@@ -92,6 +92,10 @@ class AdmissionReason(Sentence):
     HOLDING_BLIND = (
         "{held} held back: the view is incomplete or stale, so only those held for {limit_s:.0f} s are let in"
     )
+    KEEPS_NO_JOIN_BACK = (
+        "every DaemonSet tolerates the taint, or none selects the label: nothing of a join waits for it, so it goes at "
+        "once and paces nothing"
+    )
     PODS_HELD = (
         "{held:pod is|pods are} held back, the oldest for {oldest_s:.0f} s: none is let go before nodes may start"
     )
@@ -125,6 +129,11 @@ def admission(
         oldest_s = max(held.age_s for held in stays)
         why = because(reason, held=len(stays), oldest_s=oldest_s, limit_s=limit_s)
     return LeverDecision(name=name, state=state, because=why, ceiling=ceiling, writes=writes)
+
+
+def keeps_no_join_back(decision: LeverDecision) -> LeverDecision:
+    """The same decision where the lever's mark keeps no DaemonSet's pod off a node."""
+    return replace(decision, state=LeverState.REFUSED, because=because(AdmissionReason.KEEPS_NO_JOIN_BACK))
 
 
 def without_elements(

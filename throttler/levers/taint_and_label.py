@@ -20,6 +20,7 @@ from throttler.levers.admission_queue import (
     HeldSince,
     admission,
     in_turn,
+    keeps_no_join_back,
     let_in,
     why_let_in,
     without_elements,
@@ -139,7 +140,8 @@ class StartupTaint(AdmissionLever[TaintLever, HeldSince, Node]):
         """Which of the throttle's nodes lose the taint."""
         settings = TaintSettings(key=self.stated(context).key, max_wait_s=context.throttle.spec.max_wait_s)
         decision, memory = release_taints(context.nodes, settings, context.room, memory, context.scene.moment)
-        return (decision,), memory
+        is_in_effect = context.room.is_stopping or context.rules.taint_key
+        return (decision if is_in_effect else keeps_no_join_back(decision),), memory
 
     def let_all_in(self, things: Sequence[Node], settings: TaintLever) -> tuple[LeverWrite, ...]:
         """Every node that bears the taint loses it."""
@@ -162,7 +164,8 @@ class DaemonSetLabel(AdmissionLever[LabelLever, HeldSince, Node]):
         stated = self.stated(context)
         settings = LabelSettings(key=stated.key, value=stated.value, max_wait_s=context.throttle.spec.max_wait_s)
         decision, memory = put_labels(context.nodes, settings, context.room, memory, context.scene.moment)
-        return (decision,), memory
+        is_in_effect = context.room.is_stopping or context.rules.label
+        return (decision if is_in_effect else keeps_no_join_back(decision),), memory
 
     def let_all_in(self, things: Sequence[Node], settings: LabelLever) -> tuple[LeverWrite, ...]:
         """Every node gets the label."""

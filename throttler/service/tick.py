@@ -299,7 +299,8 @@ def _case(
     )
     name = throttle.metadata.name
     memory = memories.get(name) or _first_memory(throttle, view)
-    return _Case(throttle, JoinRules.of(throttle, PACED_GATE, older), growth, memory, tuple(older), groups.get(name))
+    rules = JoinRules.of(throttle, PACED_GATE, older).in_effect(view.world.daemon_sets)
+    return _Case(throttle, rules, growth, memory, tuple(older), groups.get(name))
 
 
 def _first_memory(throttle: JoinThrottle, view: TickView) -> ThrottleMemory:
@@ -331,7 +332,8 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
     signals, own = view.signals.get(case.name, Signals()), joins.by_name[case.name]
     verdict = None
     if not view.missing:
-        verdict, law = govern(signals, joins.total, memory.law, law_settings(case.throttle.spec), now_s)
+        settings = replace(law_settings(case.throttle.spec), has_gate=case.rules.holds_joins)
+        verdict, law = govern(signals, joins.total, memory.law, settings, now_s)
         allowance = (
             joins.share(case.name, verdict.allowance, lambda own_joins: own_joins.waiting) if view.may_move else 0
         )
@@ -384,12 +386,14 @@ def _room(case: _Case, view: TickView, verdict: Verdict | None, joins: _Joins) -
     spare = joins.share(case.name, verdict.spare, lambda _: verdict.spare) if verdict else 0
     # More than the window in pods that fit nowhere must not all start at once on the day when they fit.
     hopeless = own.hopeless if own.hopeless > allowance + spare else 0
+    admit = joins.share(case.name, verdict.admit, lambda own_joins: own_joins.held) if verdict else 0
     return LeverBudget(
         existing=own.registered,
         booting=own.booting,
         allowance=allowance,
         spare=spare,
-        admit=joins.share(case.name, verdict.admit, lambda own_joins: own_joins.held) if verdict else 0,
+        # A mark that keeps nothing of a join back goes from every node that bears it.
+        admit=admit if case.rules.holds_joins else own.registered,
         waiting=own.waiting or hopeless,
         may_move=view.may_move,
         is_stopping=case.is_idle,

@@ -2,13 +2,50 @@
 
 from dataclasses import fields
 
+import msgspec
 import pytest
 
+from throttler.api.throttle import LabelLever
 from throttler.joins.joins import JoinRules, Joins, total_joins
+from throttler.kube.daemon_set import DaemonSet
+from throttler.kube.metadata import ObjectKey
 from throttler.kube.selectors import LabelSelector, Requirement
+from throttler.kube.taints import Toleration
 
 COUNTS = [each.name for each in fields(Joins) if each.type is int or each.type == "int"]
 AGES = ["oldest_booting_s", "oldest_held_s", "oldest_joining_s"]
+
+
+AGENT = DaemonSet(ObjectKey("kube-system", "agent"), "uid-agent")
+EVERYTHING = msgspec.structs.replace(AGENT, tolerations=(Toleration(operator="Exists"),))
+PICKY = msgspec.structs.replace(AGENT, node_selector={"example.com/agents": "yes"})
+MARKED = JoinRules(
+    nodes=LabelSelector(), taint_key="example.com/paced", label=LabelLever(key="example.com/agents", value="yes")
+)
+
+
+@pytest.mark.parametrize(
+    ("agents", "by_taint", "by_label"),
+    [
+        ((EVERYTHING,), False, False),
+        ((AGENT, EVERYTHING), True, False),
+        ((msgspec.structs.replace(AGENT, is_deleting=True), EVERYTHING), False, False),
+        ((PICKY, EVERYTHING), True, True),
+        ((msgspec.structs.replace(EVERYTHING, node_selector=PICKY.node_selector),), False, True),
+        ((), True, True),
+    ],
+)
+def test_a_mark_that_keeps_no_daemon_sets_pod_off_is_not_in_effect(
+    agents: tuple[DaemonSet, ...], by_taint: bool, by_label: bool
+) -> None:
+    rules = MARKED.in_effect(agents)
+    assert (bool(rules.taint_key), rules.label is not None) == (by_taint, by_label)
+    assert rules.holds_joins is (by_taint or by_label)
+    assert rules.selectors == MARKED.selectors
+
+
+def test_no_mark_is_none_with_any_daemon_sets() -> None:
+    assert not JoinRules(nodes=LabelSelector()).in_effect((PICKY, AGENT)).holds_joins
 
 
 @pytest.mark.parametrize("name", COUNTS)

@@ -5,7 +5,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.throttler.joins.cluster import CNI, LOGS, WALL_S, a_claim, a_node, a_world, daemons_on, pending
+from tests.unit.throttler.joins.cluster import (
+    CNI,
+    LOGS,
+    UNREGISTERED,
+    WALL_S,
+    a_claim,
+    a_node,
+    a_world,
+    daemons_on,
+    pending,
+)
 from tests.unit.throttler.service.throttle_scene import QUOTAS_SERVED, a_pool, a_throttle, a_view, refused
 from throttler.api.throttle import LearnedStatus, ThrottleStatus
 from throttler.api.throttle_rules import StoredThrottle
@@ -14,6 +24,7 @@ from throttler.joins.joins import JoinWorld
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.karpenter import NodePool
 from throttler.kube.selectors import LabelSelector
+from throttler.kube.taints import Taint, Toleration
 from throttler.law.govern import govern
 from throttler.levers.lever import THROTTLE_LABEL, Lane, LeverState, PoolGrowth
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
@@ -60,6 +71,54 @@ def test_what_waits_is_met_with_a_ceiling_at_once() -> None:
     assert turn.findings.joins.waiting == 60
     assert turn.lever_writes
     assert turn.is_busy
+
+
+PACED = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
+LABEL = {"key": "example.com/agents", "value": "yes"}
+TOLERATES_ALL = tuple(
+    msgspec.structs.replace(agent, tolerations=(Toleration(operator="Exists"),)) for agent in (CNI, LOGS)
+)
+
+
+@pytest.mark.parametrize(
+    ("mark", "lever"),
+    [({"startupTaint": {"key": PACED}}, "StartupTaint"), ({"daemonSetLabel": LABEL}, "DaemonSetLabel")],
+)
+def test_a_mark_that_every_daemon_set_ignores_holds_no_join_back_and_is_told(mark: dict[str, Any], lever: str) -> None:
+    """Agents tolerate everything as a rule: their nodes counted as held and cost nothing, so all were asked for."""
+    plain, story = (
+        Story(a_throttle(**LIMITS)),
+        Story(a_throttle(**{**LIMITS, "levers": {"nodePoolLimits": {}, **mark}})),
+    )
+    agents = {"daemon_sets": TOLERATES_ALL}
+    asked = []
+    for one in (plain, story):
+        one.after(0, world=waiting(unplaced=(), **agents), scene={"limited": (a_pool(),)})
+        verdict = one.after(10, world=waiting(**agents), scene={"limited": (a_pool(),)})[0].findings.verdict
+        assert verdict is not None
+        asked.append(verdict.allowance)
+    assert asked[0] == asked[1] < 60, "no more than under the ceiling alone"
+    new = a_node("new", is_ready=False, taints=(Taint(PACED, "NoSchedule"), UNREGISTERED))
+    world = a_world(a_node("old", age_s=9999), new, pods=daemons_on("old", CNI, LOGS), unplaced=PODS, **agents)
+    (turn,) = story.after(10, world=world, scene={"limited": (a_pool(),)})
+    assert (turn.findings.joins.held, turn.findings.joins.joining) == (0, 1)
+    (decision,) = [decision for decision in turn.findings.levers if decision.name.startswith(lever)]
+    assert decision.state is LeverState.REFUSED
+    assert decision.because.code == "KeepsNoJoinBack"
+    assert "new" in {write.key.name for write in decision.writes}
+
+
+def test_a_mark_that_one_daemon_set_minds_holds_nodes_back() -> None:
+    story = Story(a_throttle(**{**LIMITS, "levers": {"nodePoolLimits": {}, "startupTaint": {"key": PACED}}}))
+    agents = {"daemon_sets": (CNI, TOLERATES_ALL[1])}
+    new = [a_node(f"new-{i}", taints=(Taint(PACED, "NoSchedule"),)) for i in range(30)]
+    world = a_world(a_node("old", age_s=9999), *new, pods=daemons_on("old", CNI, LOGS), **agents)
+    story.after(0, world=waiting(**agents), scene={"limited": (a_pool(),)})
+    (turn,) = story.after(10, world=world, scene={"limited": (a_pool(),)})
+    (decision,) = [decision for decision in turn.findings.levers if decision.name.startswith("StartupTaint")]
+    assert turn.findings.joins.held == 30
+    assert decision.state is LeverState.CONFIRMED
+    assert 0 < len(decision.writes) < 30
 
 
 def test_a_ceiling_is_open_for_pods_that_come_before_the_next_look() -> None:
