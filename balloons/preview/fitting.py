@@ -223,10 +223,9 @@ class Place:
         return how_many(asked.wanted, self.room)
 
     def put(self, asked: AskedClass, count: int) -> None:
-        """Put so many pods here."""
-        if count:
-            self.room = minus(self.room, {name: milli * count for name, milli in asked.wanted.requests.items()})
-            self.placed[asked.key] = self.has(asked) + count
+        """Put so many pods here, one or more."""
+        self.room = minus(self.room, {name: milli * count for name, milli in asked.wanted.requests.items()})
+        self.placed[asked.key] = self.has(asked) + count
 
     def most(self, lowest: int, skew: int) -> int:
         """Pods of a class that it may have where the emptiest host has `lowest`.
