@@ -129,7 +129,7 @@ class _Run:
         self._is_unpaced, self._stretch = isinstance(policy, AtOnce), 1.0
         self._joined_by_spell = [0]
         """Joins that had ended, every HOPELESS_S after the last demand and fault."""
-        self._begun_s = _last_event_s(scenario)
+        self._begun_s = self._joined_s = _last_event_s(scenario)
         self._machines = Machines(scenario, streams.boots)
         self._observer = Observer(scenario, streams.scrapes)
         self._levels = background_levels(scenario, streams.background)
@@ -137,10 +137,8 @@ class _Run:
         self._joining = Joining(world)
         self._orders = Orders(world, self._now_s, has_lever=isinstance(policy, LawPolicy))
         self._moments: list[FlowMoment] = []
-        self._busy_s = self._sent = 0.0
-        self._worst_s = 0.0
+        self._busy_s = self._sent = self._worst_s = 0.0
         self._ask_s, self._scrape_s = self._now_s, self._now_s + world.rhythm * scenario.scrape_s
-        self._joined_s = _last_event_s(scenario)
         self._patience_s = _patience_s(world)
 
     def run(self) -> Flow:
