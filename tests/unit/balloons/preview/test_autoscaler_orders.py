@@ -85,11 +85,19 @@ def test_a_ceiling_is_lowered_at_once() -> None:
 
 @pytest.mark.parametrize(("moved", "after_s", "ordered"), [(5, 0.25, 0), (5, 0.5, 5), (0, 0.25, 0)])
 def test_a_look_just_after_a_ceiling_has_moved_orders_nothing(moved: int, after_s: float, ordered: int) -> None:
-    orders = ordered_ten(world(taken_up_s=0.4, is_look_prompted=True))
+    orders = ordered_ten(world(taken_up_s=0.5, is_look_prompted=True))
     orders.allow(moved, 7.0)
     orders.prompt_look(6.0 + after_s)
     orders.look(is_anybody_waiting=True, now_s=7.0 + after_s)
     assert orders.start(7.0 + after_s) == ordered
+
+
+def test_machines_that_were_ordered_are_part_of_the_ceiling() -> None:
+    orders = ordered_ten(world(raise_every_s=1.9))
+    orders.allow(0, 9.5)
+    orders.allow(4, 10.0)
+    orders.look(is_anybody_waiting=True, now_s=10.0)
+    assert orders.start(10.0) == 4
 
 
 def test_a_ceiling_that_is_told_again_has_not_moved() -> None:

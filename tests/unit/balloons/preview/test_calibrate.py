@@ -204,6 +204,8 @@ def test_when_in_their_joins_nodes_are_ready_is_learned() -> None:
     # Ready after 10 s of 30 s, the pods after that.
     assert ready_share(births()) == pytest.approx(1 / 3)
     assert ready_share(births(2)) is None
+    at_once = of([node(f"n{number}", 100, 100) for number in range(6)], (), ())
+    assert ready_share(at_once) is None, "joins within one second tell no share"
 
 
 def burst(wanted: float, asked: list[float], prefix: str) -> tuple[list[Any], list[Any], list[Any]]:

@@ -478,6 +478,13 @@ def test_requests_that_are_no_amounts_are_refused(amounts: Any) -> None:
         asked_pods([document], is_gang=False)
 
 
+@pytest.mark.parametrize(("amounts", "kind"), [(["cpu"], "array"), (8, "int")])
+def test_requests_that_are_no_object_are_called_what_they_are(amounts: Any, kind: str) -> None:
+    document = {"kind": "Pod", "spec": {"containers": [{"resources": {"requests": amounts}}]}}
+    with pytest.raises(PodsError, match=f"pod pod: Expected `object`, got `{kind}`"):
+        asked_pods([document], is_gang=False)
+
+
 @pytest.mark.parametrize("odd", ["main", 8, ["main"]])
 @pytest.mark.parametrize("field", ["containers", "initContainers"])
 def test_what_is_no_container_is_refused(field: str, odd: Any) -> None:

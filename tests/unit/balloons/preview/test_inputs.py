@@ -38,6 +38,18 @@ def test_defaults_are_those_of_the_programs() -> None:
     assert [default.value for default in defaults] == [20, 30, 50, 900, 10]
 
 
+def test_guesses_are_what_is_usual() -> None:
+    guesses = inputs.BOOT_S, inputs.JOIN_S, inputs.DAEMON_SETS, inputs.REACTION_S, inputs.STATUS_WRITES
+    assert [guess.value for guess in guesses] == [120, 60, 6, 10, 6]
+    assert (inputs.SERVERS.value, inputs.CORES.value, inputs.BACKGROUND.value) == (2, 4, 0.25)
+
+
+def test_a_join_costs_what_it_cost_on_a_real_server() -> None:
+    """0.27 core-seconds each with eight DaemonSets, of which two thirds came with their pods."""
+    assert join_cpu_s(8).value == pytest.approx(0.27, abs=0.01)
+    assert daemon_share(8) == pytest.approx(0.67, abs=0.01)
+
+
 def test_an_autoscaler_looks_nearly_as_often_as_its_default_says() -> None:
     """Cluster-autoscaler takes its time between two scans besides; Karpenter puts each pod back for exactly so long."""
     assert inputs.LOOK_S.at(1.0) == pytest.approx(11.0, abs=0.1)

@@ -217,6 +217,15 @@ def test_a_queue_that_is_too_long_for_what_comes_now_slows_a_server_no_more_than
     assert felt.stretch == pytest.approx(20.0 * SERVER.drag(1.0))
 
 
+def test_while_nothing_comes_a_queue_is_as_full_as_it_would_be_of_joins_requests() -> None:
+    """100 seat-seconds wait: 4,700 of them, which are more than fit, or 1,570 that are three times as heavy."""
+    heavy = Scenario(name="heavy", demands=(), servers=1, capacity=10.0, seats_per_capacity=20.0, join_weight=3.0)
+    for scenario, share in ((SMALL, 1.0), (heavy, 100.0 / (3 * IDLE_S) / 2500)):
+        server = FlowServer(scenario, 0.0)
+        server.step(5000.0, 200.0, 10.0, 0.0, 1.0)
+        assert server.step(0.0, 0.0, 10.0, 1.0, 0.25).stretch == pytest.approx(20.0 * SERVER.drag(share))
+
+
 def test_no_more_is_refused_than_has_come_and_a_little_gets_through() -> None:
     server = FlowServer(SMALL, 0.0)
     server.step(500.0, 160.0, 10.0, 0.0, 1.0)

@@ -72,7 +72,10 @@ def plan(**changes: Any) -> ScaleUpPlan:
             run(), eta_s=Band(100.04, 90.0, None), first_s=Band(50.0, 40.06, 60.0), lost=Band(0.5, 0.0, 2.0),
             node_seconds=499.6,
         ),
-        moments=(moment(-5.0), moment(0.0, waiting=5), moment(10.0, booting=1, held=2, joining=3, ready=4)),
+        moments=(
+            moment(-5.0), moment(0.0, waiting=5),
+            moment(10.0, booting=1, held=2, joining=3, ready=4, utilisation=0.12345),
+        ),
         waves=(Wave(0.0, 60.04, 1, 1, Limit.BOOT), Wave(60.04, None, 4, 5, Limit.CEILING, "NodePool/gpu")),
         limit=Limit.BOOT,
         relief=Relief(100.0, 40.06),
@@ -142,7 +145,7 @@ def test_a_plan_tells_the_course_from_the_demand_on() -> None:
     told = plan_json(plan())
     assert told["timeline"] == [
         {"atSeconds": 0.0, "waiting": 5, "booting": 0, "held": 0, "joining": 0, "ready": 0, "utilisation": 0.1},
-        {"atSeconds": 10.0, "waiting": 0, "booting": 1, "held": 2, "joining": 3, "ready": 4, "utilisation": 0.1},
+        {"atSeconds": 10.0, "waiting": 0, "booting": 1, "held": 2, "joining": 3, "ready": 4, "utilisation": 0.123},
     ]
     course = [{"atSeconds": 10.0, "ready": 3, "utilisation": 0.123, "slowerBy": 1.23}]
     assert told["pacing"] == {"policy": "none", "sides": [{**SIDE_TOLD, "timeline": course}]}
