@@ -31,9 +31,9 @@ def counted(seconds: float, *, started_s: float = 0.0, errors: float = 0.0) -> C
 
 def test_a_window_is_the_difference_of_two_scrapes() -> None:
     seen = observer()
-    seen.scrape([counted(10)], 10.0)
+    seen.scrape([counted(10, errors=3)], 10.0)
     assert seen.signals(15.0).readings == ()
-    seen.scrape([counted(20, errors=4)], 20.0)
+    seen.scrape([counted(20, errors=7)], 20.0)
     (reading,) = seen.signals(25.0).readings
     assert (reading.requests, reading.errors, reading.span_s) == (100, 4, 10)
     assert reading.ended_s == 20.0 + CLOCK_START_S
@@ -84,6 +84,14 @@ def test_an_idle_window_has_no_latency(faults: tuple[SlowWebhook, ...]) -> None:
     assert (reading.requests, reading.latency_s, reading.queue_wait_s) == (0, None, None)
 
 
+def test_one_answer_in_a_window_is_its_latency() -> None:
+    seen = observer()
+    for now_s in (10.0, 20.0):
+        seen.scrape([counted(now_s / 100.0)], now_s)
+    (reading,) = seen.signals(25.0).readings
+    assert (reading.requests, reading.latency_s) == (1.0, pytest.approx(0.02))
+
+
 def test_while_blind_the_newest_reading_grows_old() -> None:
     seen = observer(faults=(Blindness(at_s=25, for_s=100),))
     for now_s in range(10, 150, 10):
@@ -119,6 +127,23 @@ def test_a_restarted_server_is_counted_anew() -> None:
     assert signals.readings[0].requests == 100
 
 
+def test_a_restart_between_two_scrapes_makes_no_window() -> None:
+    seen = observer()
+    for counters, now_s in ((counted(10), 10.0), (counted(20), 20.0), (counted(25, started_s=22), 30.0)):
+        seen.scrape([counters], now_s)
+    assert [reading.ended_s for reading in seen.signals(35.0).readings] == [20.0 + CLOCK_START_S]
+
+
+def test_a_server_that_did_not_answer_once_is_counted_anew() -> None:
+    seen = observer()
+    for counters, now_s in ((counted(10), 10.0), (counted(20), 20.0), (None, 30.0), (counted(40), 40.0)):
+        seen.scrape([counters], now_s)
+    assert seen.signals(45.0).readings == ()
+    seen.scrape([counted(50)], 50.0)
+    (reading,) = seen.signals(55.0).readings
+    assert (reading.requests, reading.span_s) == (100, 10.0)
+
+
 def test_missing_scrapes_make_windows_longer() -> None:
     seen = observer(scrape_missing=0.3)
     spans = set()
@@ -126,6 +151,24 @@ def test_missing_scrapes_make_windows_longer() -> None:
         seen.scrape([counted(now_s)], float(now_s))
         spans |= {reading.span_s for reading in seen.signals(now_s + 5.0).readings}
     assert spans == {10.0, 20.0, 30.0}
+
+
+def test_each_figure_has_a_noise_of_its_own() -> None:
+    seen = observer(scrape_noise=0.1)
+    for now_s in (10.0, 20.0):
+        seen.scrape([counted(now_s, errors=now_s)], now_s)
+    (reading,) = seen.signals(25.0).readings
+    truth = {
+        "requests": 100.0,
+        "errors": 10.0,
+        "latency_s": 0.02,
+        "service_s": 0.01,
+        "queue_wait_s": 0.01,
+        "seats_share": 0.5,
+        "cpu_share": 0.6,
+    }
+    factors = {round(getattr(reading, name) / true, 9) for name, true in truth.items()}
+    assert len(factors) == 7
 
 
 def test_noise_scatters_every_figure_around_the_truth() -> None:
