@@ -10,6 +10,8 @@ from throttler.simulator.scenario_and_faults import (
     Fault,
     FaultError,
     ListBurst,
+    ScaleUp,
+    Scenario,
     ServerLoss,
     Slowdown,
     SlowWebhook,
@@ -21,6 +23,24 @@ from throttler.simulator.scenario_and_faults import (
     speed_factor,
     webhook_s,
 )
+
+
+def test_a_scenario_of_which_no_more_is_said_is_the_usual_cluster() -> None:
+    usual = Scenario(
+        name="usual", demands=(ScaleUp(at_s=0.0, nodes=300), ScaleUp(at_s=60.0, nodes=50)), servers=3, capacity=8
+    )
+    assert usual.nodes == 350
+    assert usual.seats_per_capacity == 4.0
+    assert (usual.boot_s, usual.boot_jitter, usual.boot_is_skewed) == (120.0, 0.1, False)
+    assert (usual.nodes_before, usual.join_weight, usual.never_seen) == (0, 1.0, 0)
+    assert (usual.background, usual.background_swing) == (0.25, 0.1)
+    assert (usual.has_gate, usual.kill_timer_s, usual.limit_s) == (True, 15 * 60.0, 4 * 3600.0)
+    assert all(is_up(usual, server, 0.0) for server in range(3))
+
+
+def test_a_loss_takes_the_first_server_where_none_is_named() -> None:
+    lossy = plant(faults=(fault_of("loss@0s+1m"),))
+    assert [is_up(lossy, server, 30.0) for server in (0, 1)] == [False, True]
 
 
 def test_faults_come_and_go() -> None:
