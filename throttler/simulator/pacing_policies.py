@@ -175,14 +175,14 @@ class WorstServer:
     idle: deque[float] = field(default_factory=lambda: deque(maxlen=BASELINE_WINDOWS))
     seen_s: float = -inf
 
-    def fresh(self, signals: Signals, is_idle: bool) -> Worst | None:
-        """None when no window has ended since the call before. `is_idle`: nothing joins, so this is the baseline."""
+    def fresh(self, signals: Signals, joins: Joins) -> Worst | None:
+        """None when no window has ended since the call before. While nothing joins, the windows are the baseline."""
         readings = [reading for reading in signals.readings if reading.ended_s > self.seen_s]
         if not readings:
             return None
         self.seen_s = max(reading.ended_s for reading in readings)
         delay_s = max(map(_delay_s, readings))
-        if is_idle:
+        if not joins.joining:
             self.idle.append(delay_s)
         share = max(reading.errors / reading.requests if reading.requests else 0.0 for reading in readings)
         return Worst(error_share=share, index=delay_s / self.baseline_s)
@@ -252,7 +252,7 @@ class AimdOnErrors:
 
     def step(self, signals: Signals, joins: Joins, now_s: float) -> Permit:
         """Adjust once per new window of counts."""
-        worst = self.worst.fresh(signals, is_idle=not joins.joining)
+        worst = self.worst.fresh(signals, joins)
         if worst is not None and worst.error_share > self.bad_share:
             self.per_s = max(self.least_per_s, self.per_s / 2)
         elif worst is not None and joins.joining:
@@ -282,7 +282,7 @@ class AimdOnWindow:
 
     def step(self, signals: Signals, joins: Joins, now_s: float) -> Permit:
         """Adjust once per new window of counts; grow only while the window is used."""
-        worst = self.worst.fresh(signals, is_idle=not joins.joining)
+        worst = self.worst.fresh(signals, joins)
         if worst is not None:
             self.window = self.next_window(worst.index, worst.error_share, joins.joining)
         return in_window(self.window, self.stock, joins, now_s)
@@ -303,7 +303,7 @@ class Gradient2:
 
     def step(self, signals: Signals, joins: Joins, now_s: float) -> Permit:
         """Adjust once per new window of counts; a window that is not used to half stays as it is."""
-        worst = self.worst.fresh(signals, is_idle=not joins.joining)
+        worst = self.worst.fresh(signals, joins)
         if worst is not None and joins.joining >= 0.5 * self.window:
             self.window = self.next_window(worst.index, worst.error_share)
         return in_window(self.window, self.stock, joins, now_s)

@@ -190,14 +190,14 @@ def test_the_worst_of_all_servers_counts_once() -> None:
     worst = WorstServer()
     slow = Reading(server="a", ended_s=10.0, span_s=10.0, requests=100, errors=1, latency_s=0.02, queue_wait_s=0.01)
     failing = replace(slow, server="b", ended_s=11.0, errors=5, latency_s=None, queue_wait_s=None)
-    found = worst.fresh(Signals(readings=(slow, failing)), is_idle=True)
+    found = worst.fresh(Signals(readings=(slow, failing)), Joins())
     assert found is not None
     assert (found.error_share, found.index) == (0.05, 1.0)
-    assert worst.fresh(Signals(readings=(slow, failing)), is_idle=True) is None
-    again = worst.fresh(Signals(readings=(replace(slow, ended_s=11.5, latency_s=0.05),)), is_idle=False)
+    assert worst.fresh(Signals(readings=(slow, failing)), Joins()) is None
+    again = worst.fresh(Signals(readings=(replace(slow, ended_s=11.5, latency_s=0.05),)), Joins(joining=1))
     assert again is not None
     assert again.index == pytest.approx(2.0)
-    nothing = worst.fresh(Signals(readings=(replace(slow, ended_s=12.0, requests=0),)), is_idle=False)
+    nothing = worst.fresh(Signals(readings=(replace(slow, ended_s=12.0, requests=0),)), Joins(joining=1))
     assert nothing is not None
     assert nothing.error_share == 0.0
     assert WorstServer().baseline_s == 0.004, "no idle server answers sooner"
@@ -302,7 +302,7 @@ def test_without_a_new_window_of_counts_every_law_stays_as_it_is(
 def test_the_baseline_is_what_idle_servers_did_in_the_latest_eighteen_windows() -> None:
     worst = WorstServer()
     for number in range(21 + 18):
-        worst.fresh(window(10.0 * number, latency_s=0.1 if number < 21 else 0.02), is_idle=True)
+        worst.fresh(window(10.0 * number, latency_s=0.1 if number < 21 else 0.02), Joins())
     assert worst.baseline_s == 0.02
 
 
@@ -372,6 +372,14 @@ def test_a_rate_by_errors_begins_at_one_join_in_five_seconds() -> None:
     policy = AimdOnErrors()
     policy.step(window(10.0), BUSY, 10.0)
     assert policy.per_s == pytest.approx(0.25)
+
+
+def test_a_rate_by_errors_lets_in_what_is_due_and_held_and_keeps_a_stock() -> None:
+    joins = Joins(waiting=999, held=1, joining=2, boot_s=100.0)
+    policy = AimdOnErrors()
+    permits = [policy.step(Signals(), joins, now_s) for now_s in (0.0, 5.0)]
+    assert permits == [Permit(ask=49, admit=0), Permit(ask=49, admit=1)]
+    assert policy.step(Signals(), replace(joins, held=9), 15.0).admit == 2
 
 
 def test_a_window_by_steps_begins_at_eight_and_never_ends_below_two() -> None:
