@@ -21,6 +21,7 @@ from throttler.simulator.requests_and_machines import (
     SMALL,
     SWING_S,
     THINK_SPREAD,
+    VISITOR_COST,
     Streams,
     background_levels,
     level_at,
@@ -71,6 +72,18 @@ def test_the_simulators_page_says_its_figures(words: str) -> None:
 def test_the_figures_that_the_page_says_in_words() -> None:
     """Repeated ten times, nine of ten small and one a list, a quarter lists anew, half to one and a half of a mean."""
     assert (CLIENT.retries, LIST_SHARE, CLIENT.relist_share, THINK_SPREAD) == (10, 0.1, 0.25, 0.5)
+    assert math.isclose(VISITOR_COST, 0.9 * 0.010 + 0.1 * 2 * 0.150)
+
+
+def test_clients_of_all_kinds_give_an_attempt_up_within_a_minute() -> None:
+    assert max(*TIMEOUTS_S, CLIENT.visitor_timeout_s) == CLIENT.visitor_timeout_s == 60.0
+
+
+def test_reflectors_list_five_kinds_in_the_first_six_seconds() -> None:
+    (reflectors,) = (lane for lane in JOIN.lanes if lane.name == "reflectors")
+    lists = reflectors.steps[:5]
+    assert {step.kind for step in lists} == {LIST}
+    assert 5.0 < sum(step.think_s + step.kind.work_s for step in lists) < 6.0
 
 
 def test_a_join_is_the_train_of_the_study() -> None:
