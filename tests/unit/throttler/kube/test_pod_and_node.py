@@ -237,7 +237,11 @@ def anti_affinity(**term: Any) -> dict[str, Any]:
     return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [full]}}}
 
 
-NODE_FIELDS = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]}
+NODE_FIELDS: dict[str, Any] = {
+    "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]
+}
+MIXED_TERMS = {"nodeSelectorTerms": [*NODE_FIELDS["nodeSelectorTerms"], {"matchExpressions": []}]}
+ITSELF = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}}}
 
 
 @pytest.mark.parametrize(
@@ -245,15 +249,26 @@ NODE_FIELDS = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "
     [
         {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
         {"volumes": [{"name": "v", "ephemeral": {}}]},
+        {"volumes": [{"name": "c", "configMap": {"name": "c"}}, {"name": "v", "persistentVolumeClaim": {}}]},
         {"resourceClaims": [{"name": "gpu"}]},
         {"topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
+        {"topologySpreadConstraints": [{"whenUnsatisfiable": how} for how in ("ScheduleAnyway", "DoNotSchedule")]},
         {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}},
         {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": NODE_FIELDS}}},
+        {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": MIXED_TERMS}}},
         {"hostNetwork": True},
         {"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]},
         anti_affinity(topologyKey="topology.kubernetes.io/zone"),
         anti_affinity(labelSelector={"matchLabels": {"app": "another"}}),
         anti_affinity(labelSelector=None),
+        anti_affinity(labelSelector={"matchExpressions": [{"key": "app", "operator": "Exists"}]}),
+        {
+            "affinity": {
+                "podAntiAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": [ITSELF, {**ITSELF, "topologyKey": "zone"}]
+                }
+            }
+        },
     ],
 )
 def test_rules_that_are_not_judged_here_leave_the_pod_to_the_scheduler(spec: dict[str, Any]) -> None:
@@ -277,6 +292,32 @@ def test_other_pods_are_judged_here(spec: dict[str, Any]) -> None:
     assert seen is not None
     assert not seen.is_opaque
     assert seen.is_one_per_node is ("affinity" in spec)
+
+
+def test_what_a_pod_only_prefers_binds_nobody() -> None:
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
+    affinity = {"nodeAffinity": preferred, "podAffinity": preferred, "podAntiAffinity": preferred}
+    seen = pod({"labels": {"app": "x"}}, affinity=affinity).scheduling
+    assert seen is not None
+    assert (seen.is_opaque, seen.is_one_per_node, seen.node_terms) == (False, False, ())
+
+
+@pytest.mark.parametrize(
+    ("conditions", "is_tried"),
+    [
+        ([("PodScheduled", "Unschedulable"), ("Ready", "")], True),
+        ([("PodScheduled", "SchedulingGated")], False),
+        ([("Ready", "Unschedulable")], False),
+        ([], False),
+    ],
+)
+def test_the_scheduler_has_tried_a_pod_that_it_found_unschedulable(
+    conditions: list[tuple[str, str]], is_tried: bool
+) -> None:
+    said = [{"type": kind, "status": "False", "reason": reason} for kind, reason in conditions]
+    seen = pod(status={"conditions": said}).scheduling
+    assert seen is not None
+    assert seen.is_tried is is_tried
 
 
 def test_a_node_keeps_only_what_decisions_read() -> None:

@@ -19,9 +19,12 @@ WORDS = st.sampled_from(["", "a", "b"])
         ("Exists", "empty", (), True), ("Exists", "none", (), False),
         ("DoesNotExist", "none", (), True), ("DoesNotExist", "empty", (), False),
         ("Gt", "gpus", ("4",), True), ("Gt", "gpus", ("8",), False), ("Lt", "gpus", ("+9",), True),
+        ("Lt", "gpus", ("8",), False),
         ("Gt", "gpus", ("-1",), True), ("Gt", "none", ("0",), False), ("Gt", "pool", ("0",), False),
         ("Gt", "gpus", (), False), ("Gt", "gpus", ("1", "2"), False), ("Lt", "gpus", ("1_0",), False),
         ("Lt", "gpus", ("９",), False), ("Lt", "gpus", (" 9",), False), ("Lt", "gpus", ("9223372036854775808",), False),
+        ("Lt", "gpus", ("9223372036854775807",), True), ("Gt", "gpus", ("-9223372036854775808",), True),
+        ("Gt", "gpus", ("-9223372036854775809",), False),
         ("in", "pool", ("gpu",), False), ("", "pool", (), False),
     ],
 )  # fmt: skip
