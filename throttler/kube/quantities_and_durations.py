@@ -131,7 +131,7 @@ def largest(lists: Iterable[Resources]) -> Resources:
 
 def fits(request: Resources, room: Resources) -> bool:
     """Whether each requested amount is there; a resource that `room` does not name is zero."""
-    return all(milli <= room.get(name, 0) for name, milli in request.items() if milli > 0)
+    return all(milli <= room.get(name, 0) for name, milli in request.items())
 
 
 DURATION_PATTERN = r"([0-9]{1,3}(\.[0-9]{1,3})?h|[0-9]{1,5}(\.[0-9]{1,3})?m|[0-9]{1,7}(\.[0-9]{1,3})?s)+"

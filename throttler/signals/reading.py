@@ -219,7 +219,7 @@ def _is_plausible(reading: Reading) -> bool:
     return (
         reading.requests <= MOST_PER_S * reading.span_s
         and all(mean is None or 0 <= mean <= LONGEST_MEAN_S for mean in means)
-        and (reading.cpu_share or 0.0) <= MOST_CPU_SHARE
+        and (reading.cpu_share is None or reading.cpu_share <= MOST_CPU_SHARE)
     )
 
 
