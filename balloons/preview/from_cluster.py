@@ -40,7 +40,6 @@ from balloons.preview.inputs import (
 )
 from balloons.view.node_load_and_devices import EMPTY, USUAL_PRIORITY, NodeLoad, load_of
 from throttler.api.throttle import JoinThrottle
-from throttler.joins.joins import JoinRules
 from throttler.kube.cluster_autoscaler import KEY, NODES, CapacityQuota
 from throttler.kube.daemon_set import DaemonSet, wants_daemon
 from throttler.kube.karpenter import NodeClaim, NodePool
@@ -406,8 +405,7 @@ def _throttle_facts(
 ) -> ThrottleFacts | None:
     if throttle is None:
         return None
-    holds_joins = JoinRules.of(throttle, "").in_effect(daemon_sets).holds_joins
-    settings: LawSettings = replace(law_settings(throttle.spec), has_gate=holds_joins)
+    settings: LawSettings = law_settings(throttle.spec, daemon_sets)
     # The simulator's idle servers answer more slowly than real ones: their baseline is learned in the lead-in.
     return ThrottleFacts(
         name=throttle.metadata.name,

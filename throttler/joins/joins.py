@@ -11,9 +11,11 @@ Counting reads a `JoinWorld`, the objects of the cluster, by the `JoinRules` of 
 """
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from throttler.api.throttle import JoinThrottle, LabelLever, Reserved
+import msgspec
+
+from throttler.api.throttle import JoinThrottle, LabelLever, Levers, Reserved
 from throttler.kube.cluster_autoscaler import AutoscalerStatus
 from throttler.kube.daemon_set import DaemonSet
 from throttler.kube.karpenter import NodeClaim
@@ -149,6 +151,21 @@ class JoinWorld:
     wall_s: float = 0.0
 
 
+def levers_in_effect(levers: Levers, daemon_sets: Iterable[DaemonSet]) -> Levers:
+    """The levers without a taint that every DaemonSet tolerates, and without a label that none selects.
+
+    Such a mark keeps workloads waiting and nothing of a join: the node loads the API servers as if it had none. Where
+    there are no DaemonSets, nobody knows what is to come.
+    """
+    agents = [daemon_set for daemon_set in daemon_sets if not daemon_set.is_deleting]
+    taint, label = levers.startup_taint, levers.daemon_set_label
+    if taint and agents and not any(untolerated((Taint(taint.key, "NoSchedule"),), a.tolerations) for a in agents):
+        taint = None
+    if label and agents and not any(label.key in agent.label_keys for agent in agents):
+        label = None
+    return msgspec.structs.replace(levers, startup_taint=taint, daemon_set_label=label)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinRules:
     """A throttle's spec, taken apart for counting."""
@@ -166,10 +183,16 @@ class JoinRules:
     reserved: Reserved = field(default_factory=Reserved)
 
     @classmethod
-    def of(cls, throttle: JoinThrottle, gate: str, older: Iterable[JoinThrottle] = ()) -> "JoinRules":
+    def of(
+        cls,
+        throttle: JoinThrottle,
+        gate: str,
+        older: Iterable[JoinThrottle] = (),
+        daemon_sets: Iterable[DaemonSet] = (),
+    ) -> "JoinRules":
         """The rules of a throttle whose spec keeps all bounds; `gate` is the name of our scheduling gate."""
         spec = throttle.spec
-        levers = spec.levers
+        levers = levers_in_effect(spec.levers, daemon_sets)
         return cls(
             nodes=spec.nodes,
             older=tuple(throttle.spec.nodes for throttle in older),
@@ -179,24 +202,6 @@ class JoinRules:
             has_ceiling=levers.has_ceiling,
             kill_timer_s=parse_duration(spec.kill_timer),
             reserved=spec.reserved,
-        )
-
-    def in_effect(self, daemon_sets: Iterable[DaemonSet]) -> "JoinRules":
-        """The rules without a taint that every DaemonSet tolerates, and without a label that none selects.
-
-        Such a mark keeps workloads waiting and nothing of a join: the node loads the API servers as if it had none.
-        Where there are no DaemonSets, nobody knows what is to come.
-        """
-        there = [daemon_set for daemon_set in daemon_sets if not daemon_set.is_deleting]
-        taint = Taint(self.taint_key, "NoSchedule")
-        holds_by_taint = not there or any(untolerated((taint,), agent.tolerations) for agent in there)
-        holds_by_label = not there or any(self.label and self.label.key in agent.label_keys for agent in there)
-        if holds_by_taint and holds_by_label:
-            return self
-        return replace(
-            self,
-            taint_key=self.taint_key if holds_by_taint else "",
-            label=self.label if holds_by_label else None,
         )
 
     @property

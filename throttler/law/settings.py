@@ -6,12 +6,14 @@ docs/decisions/0009-history-of-the-pacing-law.md. The spec's own figures count, 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Self
 
 from throttler.api.throttle import Preset, ThrottleSpec, Window
+from throttler.joins.joins import levers_in_effect
+from throttler.kube.daemon_set import DaemonSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,10 +196,10 @@ PRESETS: Mapping[Preset, Bounds] = MappingProxyType(
 """Provider -> bounds."""
 
 
-def law_settings(spec: ThrottleSpec) -> LawSettings:
+def law_settings(spec: ThrottleSpec, daemon_sets: Iterable[DaemonSet] = ()) -> LawSettings:
     """What the user bounds; never raises for a spec that keeps the rules of `throttler.api.throttle_rules`."""
     bounds = window_bounds(spec.window, PRESETS[spec.preset])
-    levers = spec.levers
+    levers = levers_in_effect(spec.levers, daemon_sets)
     # Where the user says how a cold start begins, idle CPU does not make it more.
     guess_trust = LawSettings().guess_trust if spec.window.initial is None else 0.0
     return LawSettings(

@@ -15,6 +15,7 @@ from throttler.levers.lever import (
     Clocks,
     Lever,
     LeverBudget,
+    LeverContext,
     LeverDecision,
     LeverState,
     LeverWrite,
@@ -131,8 +132,10 @@ def admission(
     return LeverDecision(name=name, state=state, because=why, ceiling=ceiling, writes=writes)
 
 
-def keeps_no_join_back(decision: LeverDecision) -> LeverDecision:
-    """The same decision where the lever's mark keeps no DaemonSet's pod off a node."""
+def told(decision: LeverDecision, context: LeverContext, mark: object) -> LeverDecision:
+    """The decision, and that it paces nothing where the lever's `mark` is not among the rules in effect."""
+    if context.room.is_stopping or mark:
+        return decision
     return replace(decision, state=LeverState.REFUSED, because=because(AdmissionReason.KEEPS_NO_JOIN_BACK))
 
 

@@ -20,8 +20,8 @@ from throttler.levers.admission_queue import (
     HeldSince,
     admission,
     in_turn,
-    keeps_no_join_back,
     let_in,
+    told,
     why_let_in,
     without_elements,
 )
@@ -140,8 +140,7 @@ class StartupTaint(AdmissionLever[TaintLever, HeldSince, Node]):
         """Which of the throttle's nodes lose the taint."""
         settings = TaintSettings(key=self.stated(context).key, max_wait_s=context.throttle.spec.max_wait_s)
         decision, memory = release_taints(context.nodes, settings, context.room, memory, context.scene.moment)
-        is_in_effect = context.room.is_stopping or context.rules.taint_key
-        return (decision if is_in_effect else keeps_no_join_back(decision),), memory
+        return (told(decision, context, context.rules.taint_key),), memory
 
     def let_all_in(self, things: Sequence[Node], settings: TaintLever) -> tuple[LeverWrite, ...]:
         """Every node that bears the taint loses it."""
@@ -164,8 +163,7 @@ class DaemonSetLabel(AdmissionLever[LabelLever, HeldSince, Node]):
         stated = self.stated(context)
         settings = LabelSettings(key=stated.key, value=stated.value, max_wait_s=context.throttle.spec.max_wait_s)
         decision, memory = put_labels(context.nodes, settings, context.room, memory, context.scene.moment)
-        is_in_effect = context.room.is_stopping or context.rules.label
-        return (decision if is_in_effect else keeps_no_join_back(decision),), memory
+        return (told(decision, context, context.rules.label),), memory
 
     def let_all_in(self, things: Sequence[Node], settings: LabelLever) -> tuple[LeverWrite, ...]:
         """Every node gets the label."""

@@ -299,7 +299,7 @@ def _case(
     )
     name = throttle.metadata.name
     memory = memories.get(name) or _first_memory(throttle, view)
-    rules = JoinRules.of(throttle, PACED_GATE, older).in_effect(view.world.daemon_sets)
+    rules = JoinRules.of(throttle, PACED_GATE, older, view.world.daemon_sets)
     return _Case(throttle, rules, growth, memory, tuple(older), groups.get(name))
 
 
@@ -332,7 +332,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
     signals, own = view.signals.get(case.name, Signals()), joins.by_name[case.name]
     verdict = None
     if not view.missing:
-        settings = replace(law_settings(case.throttle.spec), has_gate=case.rules.holds_joins)
+        settings = law_settings(case.throttle.spec, view.world.daemon_sets)
         verdict, law = govern(signals, joins.total, memory.law, settings, now_s)
         allowance = (
             joins.share(case.name, verdict.allowance, lambda own_joins: own_joins.waiting) if view.may_move else 0

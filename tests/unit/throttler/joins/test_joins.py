@@ -5,12 +5,13 @@ from dataclasses import fields
 import msgspec
 import pytest
 
-from throttler.api.throttle import LabelLever
-from throttler.joins.joins import JoinRules, Joins, total_joins
+from throttler.api.throttle import JoinThrottle, LabelLever, Levers, TaintLever, ThrottleSpec
+from throttler.joins.joins import JoinRules, Joins, levers_in_effect, total_joins
 from throttler.kube.daemon_set import DaemonSet
-from throttler.kube.metadata import ObjectKey
+from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.kube.taints import Toleration
+from throttler.law.settings import law_settings
 
 COUNTS = [each.name for each in fields(Joins) if each.type is int or each.type == "int"]
 AGES = ["oldest_booting_s", "oldest_held_s", "oldest_joining_s"]
@@ -19,9 +20,7 @@ AGES = ["oldest_booting_s", "oldest_held_s", "oldest_joining_s"]
 AGENT = DaemonSet(ObjectKey("kube-system", "agent"), "uid-agent")
 EVERYTHING = msgspec.structs.replace(AGENT, tolerations=(Toleration(operator="Exists"),))
 PICKY = msgspec.structs.replace(AGENT, node_selector={"example.com/agents": "yes"})
-MARKED = JoinRules(
-    nodes=LabelSelector(), taint_key="example.com/paced", label=LabelLever(key="example.com/agents", value="yes")
-)
+MARKED = Levers(startup_taint=TaintLever("example.com/paced"), daemon_set_label=LabelLever("example.com/agents", "yes"))
 
 
 @pytest.mark.parametrize(
@@ -38,14 +37,15 @@ MARKED = JoinRules(
 def test_a_mark_that_keeps_no_daemon_sets_pod_off_is_not_in_effect(
     agents: tuple[DaemonSet, ...], by_taint: bool, by_label: bool
 ) -> None:
-    rules = MARKED.in_effect(agents)
+    throttle = JoinThrottle(Metadata("default"), ThrottleSpec(levers=MARKED))
+    rules = JoinRules.of(throttle, "", (), agents)
     assert (bool(rules.taint_key), rules.label is not None) == (by_taint, by_label)
-    assert rules.holds_joins is (by_taint or by_label)
-    assert rules.selectors == MARKED.selectors
+    assert rules.holds_joins is law_settings(throttle.spec, agents).has_gate is (by_taint or by_label)
 
 
 def test_no_mark_is_none_with_any_daemon_sets() -> None:
-    assert not JoinRules(nodes=LabelSelector()).in_effect((PICKY, AGENT)).holds_joins
+    assert levers_in_effect(Levers(), (PICKY, AGENT)) == Levers()
+    assert not JoinRules(nodes=LabelSelector()).holds_joins
 
 
 @pytest.mark.parametrize("name", COUNTS)
