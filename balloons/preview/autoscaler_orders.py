@@ -71,9 +71,10 @@ class Orders:
     def __init__(self, world: World, now_s: float, *, has_lever: bool) -> None:
         self._looks = Looks(world.look_s, world.is_look_prompted, world.rhythm)
         self._raise_every_s, self._taken_up_s = (world.raise_every_s, world.taken_up_s) if has_lever else (0.0, 0.0)
-        self._ordered = self._ceiling = self._allowance = self._asked = 0
+        self._ordered = self._asked = self._allowance = self._ceiling = 0
+        """The ceiling is the most machines that may be ordered in all."""
         self._moved_s = -inf
-        """When the ceiling last changed since the first machine was ordered: the most that may be ordered in all."""
+        """When the ceiling last changed since the first machine was ordered."""
         self._rate = world.launches_per_s
         self._burst = max(1.0, world.launch_burst)
         self._credit = float(world.launch_burst) if self._rate else inf
