@@ -1,6 +1,7 @@
 """Giving everything back: all of ours, nothing else, whatever fails in between."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -163,16 +164,26 @@ async def test_nodes_that_no_throttle_selects_are_left_alone() -> None:
     assert holds(cluster) == {"n2"}
 
 
-async def test_object_that_changed_meanwhile_is_read_again() -> None:
-    cluster = left_behind()
-    touched: set[str] = set()
+def others_write(cluster: FakeCluster, does: Callable[[str, str], bool]) -> None:
+    """Let somebody else change an object, by its plural and name, right before we write it."""
 
-    def touch(plural: str, name: str) -> None:
-        if name not in touched and plural != "capacityquotas":
-            touched.add(name)
+    def write(plural: str, name: str) -> None:
+        if does(plural, name):
             cluster.put(plural, name)
 
-    cluster.before_write = touch
+    cluster.before_write = write
+
+
+async def test_object_that_changed_meanwhile_is_read_again() -> None:
+    cluster = left_behind()
+    touched = {"capacityquotas"}
+
+    def is_first(plural: str, name: str) -> bool:
+        is_new = touched.isdisjoint({plural, name})
+        touched.add(name)
+        return is_new
+
+    others_write(cluster, is_first)
     assert (await restore_all(cluster.client, lease=LEASE)).is_all
     assert holds(cluster) == set()
 
@@ -181,13 +192,9 @@ async def test_object_that_changed_meanwhile_is_read_again() -> None:
 async def test_object_that_changes_with_each_machine_is_given_back_between_two_bursts() -> None:
     """Karpenter writes the status of its NodePool with every machine of a ramp."""
     cluster = left_behind()
-    clock, begun = asyncio.get_running_loop().time, asyncio.get_running_loop().time()
-
-    def touch(plural: str, name: str) -> None:
-        if plural == "nodepools" and clock() < begun + BURST_S:
-            cluster.put(plural, name)
-
-    cluster.before_write = touch
+    clock = asyncio.get_running_loop().time
+    ends_s = clock() + BURST_S
+    others_write(cluster, lambda plural, _: plural == "nodepools" and clock() < ends_s)
     assert (await restore_all(cluster.client, lease=LEASE)).is_all
     assert holds(cluster) == set()
 
@@ -195,12 +202,7 @@ async def test_object_that_changes_with_each_machine_is_given_back_between_two_b
 @pytest.mark.virtual_time
 async def test_object_that_never_stands_still_is_told_while_a_stop_has_time() -> None:
     cluster = left_behind()
-
-    def touch(plural: str, name: str) -> None:
-        if plural == "nodepools":
-            cluster.put(plural, name)
-
-    cluster.before_write = touch
+    others_write(cluster, lambda plural, _: plural == "nodepools")
     async with asyncio.timeout(GIVE_BACK_S):
         given = await restore_all(cluster.client, lease=LEASE)
     assert "moved" in given.problems[0]
