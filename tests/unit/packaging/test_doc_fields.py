@@ -1,0 +1,60 @@
+"""The tables *Every field* name each field that a user may set, with its default by the CRD, and no other."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+KINDS = {"balloonpool": "balloonpools", "jointhrottle": "jointhrottles"}
+NAME = re.compile(r"`([^`]+)`")
+Fields = dict[str, str]
+"""Path of a field -> its default as text, empty where the CRD has none."""
+
+
+def fields(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each field that has no fields of its own; a selector, a list and a map count as one."""
+    parts = {} if schema.get("x-kubernetes-map-type") == "atomic" else schema.get("properties", {})
+    for name, part in parts.items():
+        yield from fields(part, f"{path}.{name}".lstrip("."))
+    if not parts:
+        default = schema.get("default", "")
+        yield path, str(default).lower() if isinstance(default, bool) else "" if default == {} else str(default)
+
+
+def documented(page: str) -> Fields:
+    """The rows of the table: `a.b`, `c` are the fields a.b and a.c."""
+    table = page.partition("\n## Every field\n")[2].partition("\n## ")[0]
+    rows = {}
+    for row in re.findall(r"^\| (`.*?) \| (.*?) \| .* \|$", table, re.MULTILINE):
+        first, *others = (name.removesuffix("[]") for name in NAME.findall(row[0]))
+        folder = first.rpartition(".")[0]
+        for path in (first, *(f"{folder}.{name}" for name in others)):
+            rows[path] = row[1]
+    return rows
+
+
+def differences(spec: dict[str, Any], page: str) -> list[str]:
+    """What the page leaves out, what it makes up, and where it names another default."""
+    there, named = dict(fields(spec)), documented(page)
+    lost = [f"{path} is not documented" for path in there if path not in named]
+    made_up = [f"{path} is no field" for path in named if path not in there]
+    both = there.keys() & named.keys()
+    return [*lost, *made_up, *(f"{path} is {there[path]}" for path in sorted(both) if there[path] not in named[path])]
+
+
+@pytest.mark.parametrize("page", KINDS)
+def test_every_field_is_documented_with_its_default(page: str) -> None:
+    crd = yaml.safe_load((ROOT / "manifests" / "crds" / f"{KINDS[page]}.yaml").read_text())
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    assert differences(spec, (ROOT / "docs" / f"{page}.md").read_text()) == []
+
+
+def test_what_is_left_out_made_up_or_wrong_is_found() -> None:
+    wait, names = {"type": "string", "default": "10m"}, {"type": "array"}
+    spec = {"properties": {"levers": {"properties": {"quota": names, "pools": names}}, "wait": wait, "nodes": {}}}
+    page = "\n## Every field\n\n| `levers.quota`, `gates` | none | a |\n| `wait` | `5m` | b |\n| `nodes` | all | c |\n"
+    assert differences(spec, page) == ["levers.pools is not documented", "levers.gates is no field", "wait is 10m"]
