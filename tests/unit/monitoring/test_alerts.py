@@ -68,6 +68,13 @@ def test_promtool_sees_each_alert_as_its_case_says(which: str, tmp_path: Path) -
 
 
 @pytest.mark.promtool
+def test_promtool_sees_that_no_cluster_at_all_is_scraped(tmp_path: Path) -> None:
+    description = CASES["KubeBalloonsDown"]["firing"]["description"].replace('"east"', '""')
+    case = {"series": {"other": "1x10"}, "at": "6m", "labels": {}, "description": description}
+    _see(tmp_path, [_promtool_test("KubeBalloonsDown", case)])
+
+
+@pytest.mark.promtool
 def test_promtool_sees_no_alert_before_its_time(tmp_path: Path) -> None:
     early = {name: f"{_seconds(ALERTS[name]['for']) - 15}s" for name in CASES}
     cases = {name: {"series": case["firing"]["series"], "at": early[name]} for name, case in CASES.items()}
