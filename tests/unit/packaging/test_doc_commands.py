@@ -124,3 +124,13 @@ def test_every_path_and_module_is_there(page: Path) -> None:
     text = "" if HISTORY in page.parts else page.read_text(encoding="utf-8")
     assert [path for path in PATH.findall(text) if not (ROOT / path).exists()] == []
     assert [name for name in MODULE.findall(text) if importlib.util.find_spec(name.rstrip(".")) is None] == []
+
+
+def test_metrics_that_are_searched_for_are_those_that_the_service_reads() -> None:
+    searches = [
+        line for page in PAGES for line in re.findall(r"get --raw /metrics \| grep ([^`\n]+)`", page.read_text())
+    ]
+    words = {word for line in searches for pattern in shlex.split(line) for word in pattern.split("|")}
+    families = (ROOT / "throttler/signals/metric_families.py").read_text()
+    assert [word for word in words if not word.startswith("-") and "=" not in word and word not in families] == []
+    assert "flowcontrol_rejected" in words
