@@ -1,9 +1,10 @@
-"""README's figures are those of the benchmark page."""
+"""README's figures are those of the benchmark page and of the manifests."""
 
 import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tools.readme_figures import benchmarks_with, readme_with, rushes
 
@@ -50,3 +51,16 @@ def test_what_is_said_of_plans_stands_there_too() -> None:
     figures = ("`eta_within_10`", "`eta_within_15`", "`band_covers`")
     told = [row(BENCHMARKS, f"| {figure}")[0] for figure in figures]
     assert [f"{count} of 20" for count in said] == told
+
+
+def test_what_the_service_needs_is_what_the_manifests_request_and_the_fleet_measured() -> None:
+    cpu_m = memory_mib = 0
+    for part in ("service", "guard"):
+        spec = yaml.safe_load((ROOT / f"manifests/components/{part}/deployment.yaml").read_text())["spec"]
+        requests = spec["template"]["spec"]["containers"][0]["resources"]["requests"]
+        cpu_m += spec["replicas"] * int(requests["cpu"].removesuffix("m"))
+        memory_mib += spec["replicas"] * int(requests["memory"].removesuffix("Mi"))
+    assert f"{cpu_m / 1000} CPU and {memory_mib} MiB together" in README
+    fleet = BENCHMARKS.partition("\n## fleet: ")[2].partition("\n## ")[0]
+    assert f"a replica held {row(fleet, '| `memory_mb`')[0]} at most" in README
+    assert f"sent {row(fleet, '| `requests_per_s_idle`')[0]} requests a second" in README
