@@ -1,4 +1,7 @@
-"""The tables *Every field* name each field that a user may set, with its default by the CRD, and no other."""
+"""The tables *Every field* name each field that a user may set, with its default by the CRD, and no other.
+
+So does the table of levers, with the chart's value and kustomize's component that give the right to each.
+"""
 
 import re
 from collections.abc import Iterator
@@ -58,3 +61,16 @@ def test_what_is_left_out_made_up_or_wrong_is_found() -> None:
     spec = {"properties": {"levers": {"properties": {"quota": names, "pools": names}}, "wait": wait, "nodes": {}}}
     page = "\n## Every field\n\n| `levers.quota`, `gates` | none | a |\n| `wait` | `5m` | b |\n| `nodes` | all | c |\n"
     assert differences(spec, page) == ["levers.pools is not documented", "levers.gates is no field", "wait is 10m"]
+
+
+def test_every_lever_is_documented_with_what_gives_the_right_to_it() -> None:
+    page = (ROOT / "docs" / "install.md").read_text()
+    section = page.partition("\n## The right to move a lever\n")[2].partition("\n## ")[0]
+    rows = [[NAME.findall(cell) for cell in row.split("|")[1:4]] for row in section.splitlines() if "=true" in row]
+    crd = yaml.safe_load((ROOT / "manifests/crds/jointhrottles.yaml").read_text())
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    values = yaml.safe_load((ROOT / "manifests/chart/kube-balloons/values.yaml").read_text())
+    levers, switches, components = ({name for row in rows for name in row[column]} for column in range(3))
+    assert levers == spec["properties"]["levers"]["properties"].keys() - {"headroom"}
+    assert switches == {f"levers.{name}=true" for name in values["levers"]}
+    assert components == {f"levers/{folder.name}" for folder in (ROOT / "manifests/levers").iterdir()}
