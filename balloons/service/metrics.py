@@ -47,7 +47,7 @@ WATCHED = (
         "podtemplates",
         "capacitybuffers",
     ),
-    *("jointhrottles", "daemonsets", "configmaps", "nodepools", "nodeclaims", "capacityquotas"),
+    *("jointhrottles", "daemonsets", "configmaps", "nodepools", "nodeclaims", "capacityquotas", "machinedeployments"),
 )
 BIND_BUCKETS = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Seconds: a preempted warm node is taken in milliseconds to seconds, a cold one in minutes."""

@@ -8,10 +8,11 @@ from prometheus_client import generate_latest
 
 from balloons.api.pool import PoolStatus
 from balloons.decide.decision_and_reasons import PoolDecision, Reason
-from balloons.service.metrics import Metrics
+from balloons.service.metrics import WATCHED, Metrics
 from lab.binaries import find_binary
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.reasons_and_events import because
+from throttler.service.all_levers import CEILINGS
 from throttler.service.guard import GuardMetrics
 
 OPEN = {"namespace", "pool", "throttle", "server", "verb"}
@@ -50,6 +51,10 @@ def test_counts_of_known_things_are_there_before_the_first() -> None:
         if family.type in ("counter", "histogram") and not is_open:
             assert family.samples, family.name
             assert {sample.value for sample in family.samples} == {0}
+
+
+def test_caches_of_every_kind_that_may_bear_a_ceiling_are_counted_from_the_start() -> None:
+    assert {lever.WRITES_ON.plural for lever in CEILINGS} <= set(WATCHED)
 
 
 def test_build_is_told(metrics: Metrics) -> None:
