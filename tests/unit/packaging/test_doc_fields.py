@@ -56,6 +56,15 @@ def test_every_field_is_documented_with_its_default(page: str) -> None:
     assert differences(spec, (ROOT / "docs" / f"{page}.md").read_text()) == []
 
 
+def test_pools_that_are_shown_are_in_a_namespace_that_is_served() -> None:
+    pages = [path.read_text() for path in (ROOT / "README.md", *ROOT.glob("docs/*.md"))]
+    blocks = [block for page in pages for block in re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
+    objects = [shown for block in blocks for shown in yaml.safe_load_all(block) if isinstance(shown, dict)]
+    pools = [shown["metadata"] for shown in objects if shown.get("kind") == "BalloonPool"]
+    assert [pool for pool in pools if pool.get("namespace") != "kube-balloons"] == []
+    assert len(pools) > 5
+
+
 def test_what_is_left_out_made_up_or_wrong_is_found() -> None:
     wait, names = {"type": "string", "default": "10m"}, {"type": "array"}
     spec = {"properties": {"levers": {"properties": {"quota": names, "pools": names}}, "wait": wait, "nodes": {}}}
