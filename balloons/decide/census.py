@@ -167,12 +167,16 @@ def is_awaited(node: Node) -> bool:
     return node.is_uninitialized or any(map(is_joining_taint, node.taints))
 
 
+_ITS_OWN_SLOT = ("pods", 1000)
+"""What every pod takes besides its requests: a kubelet runs so many pods and no more, however small they are."""
+
+
 def has_room(node: Node, load: NodeLoad, requests: Resources) -> bool:
-    """Whether these requests fit on the node beside everything there that is no balloon."""
+    """Whether a pod with these requests fits on the node beside everything there that is no balloon."""
     allocatable, daemons, others = node.allocatable, load.daemons, load.others
     return all(
         milli + daemons.get(name, 0) + others.get(name, 0) <= allocatable.get(name, 0)
-        for name, milli in requests.items()
+        for name, milli in (*requests.items(), _ITS_OWN_SLOT)
     )
 
 

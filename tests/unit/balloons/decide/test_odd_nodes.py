@@ -96,6 +96,18 @@ def test_work_that_takes_the_balloons_room_makes_the_node_busy() -> None:
     assert (decided.pools[0].status.busy, notes(decided)) == (1, [])
 
 
+@pytest.mark.parametrize(("count", "is_busy"), [(109, False), (110, True)])
+def test_a_node_that_runs_as_many_pods_as_its_kubelet_takes_is_busy(count: int, *, is_busy: bool) -> None:
+    """Small as they are: a balloon for it would wait for ever, and the autoscaler would buy a node for that."""
+    story = Story(a_pool(mode=Mode.HEADROOM, size=1, max_size=1), count=1)
+    slot = parse_resources({"pods": "1"})
+    story.world.add(*(work(f"cron-{i}", "n000", requests=slot) for i in range(count)))
+    for _ in range(3):
+        status = story.step().pools[0].status
+    assert (status.busy, status.warm) == (int(is_busy), int(not is_busy))
+    assert story.world.replicas() == len(story.world.balloons()) == int(not is_busy)
+
+
 def test_a_node_that_is_short_of_devices_is_told_as_that_alone() -> None:
     story = Story(a_pool()).settled()
     story.world.add(work("node-debugger", "n000", cpu="0", requests=parse_resources({"pods": "1"})))
