@@ -32,10 +32,12 @@ from balloons.view.claim import Claim, Term, deployment_name, is_bought_by_karpe
 from balloons.view.node_load_and_devices import EMPTY, NodeLoad
 from balloons.view.shape import (
     ANY_TYPE,
+    EXPLICIT,
     Shape,
     Shapes,
     any_type_requests,
     balloon_requests,
+    counted_by_nodes,
     explicit_shape,
     remembered_shapes,
     shapes_of,
@@ -45,7 +47,7 @@ from balloons.view.snapshot import Deployment, Now, Snapshot
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import INSTANCE_TYPE_LABEL, Node, is_leaving
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, is_marked
-from throttler.kube.quantities_and_durations import Resources, parse_duration
+from throttler.kube.quantities_and_durations import Resources, parse_duration, parse_resources
 from throttler.kube.selectors import LabelSelector, Requirement, are_contrary, requirements
 
 REMEMBERED = 4096
@@ -176,8 +178,10 @@ def view_of(
     census = take_census(claim.nodes, rules)
     deployments = labelled.own
     is_explicit = pool.spec.shape.type is ShapeType.EXPLICIT
+    counted: dict[str, Resources] = {}
     if is_explicit:
-        shapes = explicit_shape(census.measured)
+        counted = {EXPLICIT: counted_by_nodes(census.measured, parse_resources(pool.spec.shape.resources))}
+        shapes = explicit_shape(census.measured, counted[EXPLICIT])
     else:
         shapes = shapes_of(census.measured, rules.wall_s, pool.spec.shape.devices)
     shapes = replace(shapes, by_name={**shapes.by_name, **remembered_shapes(deployments, shapes.by_name)})
@@ -193,9 +197,9 @@ def view_of(
         # As long as nodes are waited for in that shape, those on their way are for what was asked for.
         requests[ANY_TYPE] = stored_requests(deployments.get(ANY_TYPE)) or any_type_requests(wanted)
     loads = {**snapshot.loads, **claim.own_loads} if claim.own_loads else snapshot.loads
-    fitting = _Fitting(shapes, requests, loads, rules)
-    has_sized_balloons = pool.spec.strategy is Strategy.BALLOON and not is_explicit
-    if has_sized_balloons:
+    fitting = _Fitting(shapes, {**requests, **counted}, loads, rules)
+    has_balloons = pool.spec.strategy is Strategy.BALLOON
+    if has_balloons and not is_explicit:
         census = census.corrected(fitting.free_beside_work(census))
     hosts = {
         name: hosts_in(term, (other.spec.nodes.selector for other in (pool, *before))) for name, term in terms.items()
@@ -205,7 +209,7 @@ def view_of(
     if refused or snapshot.failed.get(pool.key) or any(hosts.values()):
         refusing = _refusing(pool, census, snapshot, refused, hosts, schedule, now)
         census = refusing.census
-    short = fitting.short(census) if has_sized_balloons else {}
+    short = fitting.short(census, has_balloons=has_balloons)
     going = {node.name for node in census.by_state[NodeState.CLOSED] if is_leaving(node)}
     return PoolView(
         pool=pool,
@@ -304,8 +308,9 @@ class _Fitting:
                     states[node.name] = self.rules.state_of(node, msgspec.structs.replace(load, work=0, scavengers=0))
         return states
 
-    def short(self, census: Census) -> dict[str, Short]:
-        """Nodes with fewer devices than their shape, and those without a balloon that have no room for one."""
+    def short(self, census: Census, *, has_balloons: bool) -> dict[str, Short]:
+        """Nodes with fewer devices than their shape; where the pool `has_balloons`, also those without one that have no
+        room for it."""
         lacking = {name: device for shape in self.shapes.by_name.values() for name, device in shape.short.items()}
         short: dict[str, Short] = {}
         # A warm node has its balloon: it can only lack a device.
@@ -314,7 +319,7 @@ class _Fitting:
                 load = self.loads.get(node.name) or EMPTY
                 if node.name in lacking:
                     short[node.name] = Short(self.shapes.of(node), lacking[node.name])
-                elif not load.balloons and not self._takes(node, load):
+                elif has_balloons and not load.balloons and not self._takes(node, load):
                     short[node.name] = Short(self.shapes.of(node))
         return short
 

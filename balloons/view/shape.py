@@ -64,8 +64,8 @@ class Shape:
 
     `name` is a label value; `room` is what its nodes have for a balloon (milli-units), after DaemonSets, but for a few
     odd ones. `is_vacant`: no node of the shape is up (known from our own Deployment, or any type). `short` maps the
-    shape's nodes that have fewer devices than the others to the first one lacking. `other_than` are instance types that
-    a node of any type must not have.
+    shape's nodes that have fewer devices than the others, or than explicit requests, to the first one lacking.
+    `other_than` are instance types that a node of any type must not have.
     """
 
     name: str
@@ -190,10 +190,17 @@ def _makes(variants: Mapping[frozenset[str], list[_Alike]], wall_s: float) -> di
     return gathered
 
 
-def explicit_shape(measured: Mapping[Kind, _Alike]) -> Shapes:
-    """The one shape of a pool whose balloons have explicit requests, whatever its machines are."""
+def counted_by_nodes(measured: Mapping[Kind, _Alike], requests: Resources) -> Resources:
+    """These requests less the devices that no node names: where a DRA driver gives them, no node tells its number."""
+    named = set[str]().union(*(alike[0][0].allocatable for alike in measured.values()))
+    return {name: milli for name, milli in requests.items() if "/" not in name or name in named}
+
+
+def explicit_shape(measured: Mapping[Kind, _Alike], requests: Resources) -> Shapes:
+    """The one shape of a pool whose balloons have these explicit requests, whatever its machines are."""
     of_kind = {(instance_type, size): EXPLICIT for instance_type, size, _, _ in measured}
-    shape = Shape(EXPLICIT, "", {})
+    devices = {name: requests[name] for name in extended(requests)}
+    shape = Shape(EXPLICIT, "", {}, short=_short(measured.values(), devices))
     return Shapes({EXPLICIT: shape}, of_kind, _beside_balloons(measured, of_kind))
 
 
@@ -211,7 +218,7 @@ def _measure(devices: frozenset[str], groups: list[_Alike]) -> Shape:
         name=shape_name(first, devices),
         instance_type=first.instance_type,
         room={**plain, **counts},
-        short={node.name: lacking for alike in groups if (lacking := _lacking(alike, counts)) for node, _ in alike},
+        short=_short(groups, counts),
         devices=devices,
     )
 
@@ -236,10 +243,14 @@ def _low(amounts: Sequence[tuple[int, int]]) -> int:
     return 0
 
 
-def _lacking(alike: _Alike, counts: Mapping[str, int]) -> str:
-    """The first device of which these nodes have fewer than their shape; empty if none."""
-    allocatable = alike[0][0].allocatable
-    return next((device for device, count in counts.items() if allocatable.get(device, 0) < count), "")
+def _short(groups: Iterable[_Alike], counts: Mapping[str, int]) -> dict[str, str]:
+    """The nodes that have fewer devices than these, by name, each with the first device that it lacks."""
+    short: dict[str, str] = {}
+    for alike in groups:
+        allocatable = alike[0][0].allocatable
+        lacking = next((device for device, count in counts.items() if allocatable.get(device, 0) < count), "")
+        short.update(dict.fromkeys((node.name for node, _ in alike), lacking) if lacking else {})
+    return short
 
 
 def are_alike(shapes: Iterable[Shape]) -> bool:

@@ -11,7 +11,7 @@ from balloons.decide.decision_and_reasons import Action, ApplyObject, Decision, 
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import PoolBuffers, lowered_buffers_unseen
 from balloons.view.snapshot import StoredObject
-from tests.world import NOW, World, a_pool, daemon, later, nodes, work
+from tests.world import NOW, SIZE, World, a_pool, daemon, later, nodes, work
 from throttler.kube.metadata import Metadata
 from throttler.kube.reasons_and_events import because
 
@@ -43,6 +43,18 @@ def test_a_daemon_that_grows_a_little_changes_no_unit() -> None:
     _, memory = step(world, Memory())
     world.add(*(replace(daemon(f"d-{name}", name), requests={"cpu": 50}) for name in world.nodes))
     assert not actions(step(world, memory, 10.0)[0])
+
+
+def test_no_unit_stands_for_a_node_that_is_short_of_devices() -> None:
+    """It does not fit there, so the autoscaler would buy a node for it, beyond maxSize."""
+    world = buffering()
+    world.change_pool(max_size=3)
+    for name in world.nodes:
+        world.change_node(name, allocatable={**SIZE, "nvidia.com/gpu": 7_000 if name == "n000" else 8_000})
+    _, memory = step(world, Memory())
+    decided, _ = step(world, memory, 400.0)
+    assert (decided.pools[0].status.warm, decided.pools[0].status.sick) == (2, 1)
+    assert [stored.spec["replicas"] for stored in world.buffers.values()] == [2]
 
 
 def test_a_label_that_somebody_took_off_a_buffer_comes_back() -> None:

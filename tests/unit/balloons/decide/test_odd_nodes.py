@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from balloons.api.pool import BalloonPool, Mode, NotWarm, NotWarmTaint, PoolNodes, ShapeSpec, ShapeType
+from balloons.api.pool import BalloonPool, Mode, NotWarm, NotWarmTaint, PoolNodes, ShapeSpec, ShapeType, Strategy
 from balloons.decide.census import JOIN_LIMIT_S, PREFLIGHT_LIMIT_S
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Action, ApplyObject, Decision, Memory, Reason
@@ -135,6 +135,54 @@ def test_a_gpu_off_the_bus_changes_no_other_balloon(is_busy: bool, left: int) ->
         assert notes(decided) == [
             "1 node is short of devices: fewer nvidia.com/gpu than others of shape p5-48xlarge-gpu: n000"
         ]
+
+
+EXPLICIT = ShapeSpec(type=ShapeType.EXPLICIT, resources={"cpu": "100", "nvidia.com/gpu": "8"})
+
+
+@pytest.mark.parametrize(
+    ("lost", "words"),
+    [
+        ({"nvidia.com/gpu": 7_000}, "is short of devices: fewer nvidia.com/gpu than others of shape explicit"),
+        ({"cpu": 64_000}, "has less cpu or memory left than others of shape explicit, so no balloon fits"),
+    ],
+)
+def test_no_explicit_balloon_is_made_for_a_node_that_it_does_not_fit(lost: dict[str, int], words: str) -> None:
+    """It would wait for ever, and the autoscaler would buy a node for it, beyond maxSize."""
+    story = Story(a_pool(mode=Mode.HEADROOM, size=3, max_size=3, shape=EXPLICIT))
+    story.world.change_node("n000", allocatable={**GPUS, **lost})
+    for _ in range(3):
+        decided = story.step(400.0)
+    status = decided.pools[0].status
+    assert (status.warm, status.sick, status.pending, story.world.replicas()) == (2, 1, 0, 2)
+    assert notes(decided) == [f"1 node {words}: n000"]
+
+
+def test_no_node_is_short_of_explicit_devices_that_none_names() -> None:
+    """A DRA driver gives them, and nodes say nothing of it."""
+    story = Story(
+        a_pool(shape=EXPLICIT), allocatable=parse_resources({"cpu": "192", "memory": "2000Gi", "pods": "110"})
+    )
+    decided = story.step()
+    assert (decided.pools[0].status.idle, story.world.replicas(), notes(decided)) == (3, 3, [])
+
+
+def test_an_explicit_balloon_stays_on_a_node_that_loses_a_gpu() -> None:
+    story = Story(a_pool(shape=EXPLICIT)).settled()
+    story.world.change_node("n000", allocatable={**GPUS, "nvidia.com/gpu": 7_000})
+    for _ in range(30):
+        decided = story.step()
+        assert not actions(decided)
+    assert (decided.pools[0].status.warm, decided.pools[0].status.sick) == (2, 1)
+
+
+def test_a_node_short_of_devices_is_not_kept_by_annotations_while_others_are_there() -> None:
+    story = Story(a_pool(strategy=Strategy.ANNOTATE, size=2))
+    story.world.change_node("n000", allocatable={**GPUS, "nvidia.com/gpu": 7_000})
+    for _ in range(3):
+        decided = story.step(400.0)
+    assert {name for name, node in story.world.nodes.items() if node.annotations} == {"n001", "n002"}
+    assert [note.reason for note in decided.pools[0].notes] == [Reason.SHORT_OF_DEVICES]
 
 
 def test_a_node_short_of_devices_is_replaced_after_the_grace() -> None:

@@ -310,7 +310,7 @@ def test_the_users_slack_replaces_the_default() -> None:
 
 
 def test_explicit_requests_are_taken_as_given() -> None:
-    shape = explicit_shape(take_census(unloaded(sized("a")), RULES).measured).by_name["explicit"]
+    shape = explicit_shape(take_census(unloaded(sized("a")), RULES).measured, {}).by_name["explicit"]
     assert requests(shape, type=ShapeType.EXPLICIT, resources={"cpu": "2"}) == {"cpu": 2_000}
 
 
