@@ -190,13 +190,15 @@ def decide(
         ours.value if ours else USUAL_PRIORITY,
         now,
         memory.looked,
+        memory.open_since_s,
     )
     purse = Purse(lanes_of(allowance))
     case = Case(snapshot, settings, now, reserved, _annotated(snapshot), buffers_by_pool(snapshot))
     decisions, pool_memory = _decide_all(pools, case, memory, purse)
     sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now)
     decided = Decision((*invalid, *refused, *failed, *decisions), sweeps)
-    return decided, Memory(reserved.since_s, pool_memory, gone, reserved.looked, unready)
+    memory = Memory(reserved.since_s, pool_memory, gone, reserved.looked, unready, open_since_s=reserved.open_since_s)
+    return decided, memory
 
 
 def _annotated(snapshot: Snapshot) -> Mapping[str, Sequence[Node]]:

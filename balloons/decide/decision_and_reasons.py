@@ -268,3 +268,5 @@ class Memory:
     """Balloon Deployments of Headroom pools, since the view was lost; empty while it is complete."""
     unseen_buffers: Mapping[ObjectKey, UnseenBuffers] = field(default_factory=dict)
     """The same of pools that have buffers, by pool."""
+    open_since_s: Mapping[str, float] = field(default_factory=dict)
+    """Since when a waiting pod that nobody makes room for (uid) has seemed to have room beside other work."""

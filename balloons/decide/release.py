@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cmp_to_key
 from math import log2
+from types import MappingProxyType
 
 from balloons.decide.settings import DecideSettings
 from balloons.view.node_load_and_devices import EMPTY, NodeLoad
@@ -159,13 +160,16 @@ class Places:
         """Whether as many nodes have been looked at as one decision may."""
         return self._looks >= MOST_LOOKS
 
-    def take(self, wanted: PodClass, count: int) -> list[Node]:
-        """Places for up to `count` pods of one class, a node once per pod that it takes; for all of a gang, or none."""
+    def take(self, wanted: PodClass, count: int, *, beside_work: bool = True) -> list[Node]:
+        """Places for up to `count` pods of one class, a node once per pod that it takes; for all of a gang, or none.
+
+        Open nodes are left out where not `beside_work`.
+        """
         by_host = reads_host(wanted)
         fitting = (
             group
-            for group in self._groups.values()
-            if how_many(wanted, group.room) and (by_host or admits(group.nodes[0], wanted))
+            for (rank, *_), group in self._groups.items()
+            if (rank or beside_work) and how_many(wanted, group.room) and (by_host or admits(group.nodes[0], wanted))
         )
         taken: list[tuple[Node, Resources]] = []
         for node, whole in ((node, group.room) for group in fitting for node in group.nodes):
@@ -231,6 +235,8 @@ class Reservations:
     since_s: Mapping[str, float] = field(default_factory=dict)
     at_once: frozenset[str] = frozenset()
     looked: frozenset[ClassKey] = frozenset()
+    open_since_s: Mapping[str, float] = field(default_factory=dict)
+    """Since when each pod (uid) that nobody makes room for has seemed to have room on an open node."""
 
 
 def reserve(
@@ -243,11 +249,13 @@ def reserve(
     balloon_priority: int,
     now: Now,
     looked: frozenset[ClassKey] = frozenset(),
+    open_since_s: Mapping[str, float] = MappingProxyType({}),
 ) -> Reservations:
     """Give waiting pods nodes: room on `open_nodes` first (busy ones of the pools), then holdable nodes without a
     balloon, then warm ones. Pods that did not take their node within `reservation_s` are passed over, so that a
     pod that cannot be judged here never keeps nodes without a balloon for ever; after `RETRY` times as long they are
-    tried again."""
+    tried again. A pod that nobody makes room for, and that did not take its room on an open node within that time, is
+    kept off it by a rule that is not judged here: for its class open nodes no longer count."""
     now_s, window_s = now.monotonic_s, settings.reservation_s
     pods = [p for p in waiting if _may_take(p, balloon_priority)]
     classes = _classes(p for p in pods if _has_turn(now_s - since_s.get(p.uid, now_s), window_s))
@@ -261,25 +269,31 @@ def reserve(
             if places.is_tired:
                 break
             done.add(key)
-            places_given += zip(members, places.take(wanted, len(members)), strict=False)
+            is_kept_off = any(now_s - open_since_s.get(pod.uid, now_s) >= window_s for pod in members)
+            places_given += zip(members, places.take(wanted, len(members), beside_work=not is_kept_off), strict=False)
     present = {key for key, _, _ in classes}
     had_turn = (looked & present) | done
     is_holdable = {node.name for node in holdable} if places_given else set()
-    # These give way even for one pod alone: nobody preempts for it, or its volumes leave it few nodes.
-    at_once = {
-        node.name
-        for pod, node in places_given
-        if (how := pod.scheduling) is not None and (how.cannot_preempt or how.is_bound_by_volumes)
-    }
+    at_once = {node.name for pod, node in places_given if _is_left_to_us(pod)}
     taker: dict[str, str] = {}
     placed: dict[str, float] = {}
+    in_the_open: dict[str, float] = {}
     for pod, node in places_given:
         if node.name in is_holdable:
             taker.setdefault(node.name, str(pod.key))
             placed[pod.uid] = since_s.get(pod.uid, now_s)
+        elif _is_left_to_us(pod):
+            in_the_open[pod.uid] = now_s
     known = {p.uid: since_s[p.uid] for p in pods if p.uid in since_s}
+    in_the_open |= {p.uid: open_since_s[p.uid] for p in pods if p.uid in open_since_s}
     still_waits = frozenset() if had_turn >= present else frozenset(had_turn)
-    return Reservations(taker, {**placed, **known}, frozenset(at_once), still_waits)
+    return Reservations(taker, {**placed, **known}, frozenset(at_once), still_waits, in_the_open)
+
+
+def _is_left_to_us(pod: Pod) -> bool:
+    """Whether a balloon gives way even for it alone: nobody preempts for it, or its volumes leave it few nodes."""
+    how = pod.scheduling
+    return how is not None and (how.cannot_preempt or how.is_bound_by_volumes)
 
 
 def _has_turn(age_s: float, window_s: float) -> bool:

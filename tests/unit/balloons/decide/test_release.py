@@ -107,6 +107,32 @@ def test_a_pod_that_did_not_take_its_node_is_tried_again_later() -> None:
     assert released(decide(world.snapshot(), memory, SETTINGS, later(NOW, 601))[0])
 
 
+def beside_work(seconds: float, **how: bool) -> list[ReleaseBalloon]:
+    """What is released after so long for a small pod that seems to have room on a node that runs work."""
+    world = warm_world()
+    world.pods = {key: pod for key, pod in world.pods.items() if pod.node != "n000"}
+    world.add(work("other", "n000", cpu="8"), work("w", cpu="4", scheduling=Scheduling(is_tried=True, **how)))
+    _, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+    return released(decide(world.snapshot(), memory, SETTINGS, later(NOW, seconds))[0])
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(59.0, 0), (60.0, 1)])
+@pytest.mark.parametrize(
+    "how",
+    [{"cannot_preempt": True, "is_one_per_node": True}, {"is_opaque": True, "is_bound_by_volumes": True}],
+    ids=["never", "volumes"],
+)
+def test_a_pod_that_nobody_makes_room_for_does_not_wait_for_room_beside_work(
+    how: dict[str, bool], seconds: float, count: int
+) -> None:
+    """Another of its replicas runs there, or its volume is elsewhere: the scheduler takes that node for none of it."""
+    assert len(beside_work(seconds, **how)) == count
+
+
+def test_a_pod_that_preempts_by_itself_is_left_room_beside_work() -> None:
+    assert not beside_work(600.0)
+
+
 def test_gated_pods_are_ignored() -> None:
     assert not actions(decided_for(warm_world(), gang(4, is_gated=True)))
 
