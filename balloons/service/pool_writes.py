@@ -236,7 +236,8 @@ class PoolWrites:
     ) -> None:
         room = asyncio.Semaphore(AT_ONCE)
         own = self._own_writes[sort]
-        for batch in _batches(actions):
+        # What pools left is theirs alone: a webhook that keeps one thing of one pool keeps nothing of another.
+        for batch in [list(actions)] if key == SWEEPS else _batches(actions):
             outcomes = await asyncio.gather(
                 *(self._carry_out(key, own, action, room, is_urgent=is_urgent) for action in batch)
             )

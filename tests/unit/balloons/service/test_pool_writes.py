@@ -433,6 +433,21 @@ async def test_dry_run_of_one_pool_still_tells_its_user() -> None:
     assert set(scene.client.calls) == {"apply balloonpools/status ns/gpu", "create events ns Warming"}
 
 
+async def test_what_may_not_be_swept_up_keeps_nothing_else() -> None:
+    scene = Scene()
+    scene.client.errors = {"delete deployments ns/old": [ForbiddenError("the webhook keeps it")]}
+    left = [
+        *(
+            DeleteObject(ObjectKey("ns", name), "apps/v1", "Deployment", f"u-{name}", "7", WHY)
+            for name in ("old", "new")
+        ),
+        AnnotateNode("n1", "7", {"held-by": None}, WHY),
+    ]
+    scene.writes.start(Decision(sweeps=tuple(left)))
+    await scene.writes.drain(1000)
+    assert sorted(scene.client.writes) == ["delete deployments ns/new", "delete deployments ns/old", "patch nodes /n1"]
+
+
 async def test_sweeps_are_written_like_a_pool_of_their_own() -> None:
     scene = Scene()
     gone = DeleteObject(ObjectKey("ns", "old"), "apps/v1", "Deployment", "u1", "5", WHY)
