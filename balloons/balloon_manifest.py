@@ -9,6 +9,7 @@ PodTemplate it points to.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -18,8 +19,15 @@ from balloons.view.claim import Term, away_from, deployment_name
 from balloons.view.shape import Shape, extended
 from throttler.kube.node import HOST_LABEL, INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.pod import MANAGED_BY, POOL_LABEL, SHAPE_LABEL
-from throttler.kube.quantities_and_durations import QuantityError, Resources, format_resources, parse_quantity
+from throttler.kube.quantities_and_durations import (
+    QuantityError,
+    Resources,
+    format_resources,
+    parse_duration,
+    parse_quantity,
+)
 from throttler.kube.selectors import LabelSelector, Requirement, requirements
+from throttler.kube.taints import NOT_READY_TAINT, UNREACHABLE_TAINT, Taint, Toleration, untolerated
 
 NO_SIDECAR_LABELS = {"sidecar.istio.io/inject": "false"}
 NO_SIDECAR_ANNOTATIONS = {"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"}
@@ -32,6 +40,9 @@ TEMPLATE_ANNOTATION = "kube-balloons.github.io/template"
 what a pool no longer asks for would go unnoticed without it."""
 NEVER = "87600h"
 """Ten years: cluster-autoscaler ignores a pending pod that is younger than its delay."""
+EVICTED_AFTER_S = 300.0
+"""How long the API server lets a pod that says nothing of it stay on a node that is not Ready, unless its flags say
+otherwise (the admission plugin DefaultTolerationSeconds)."""
 NO_DEADLINE_S = 2**31 - 1
 """The Deployment controller's own value for "no progress deadline": a waiting balloon is no failed rollout."""
 MAX_UNAVAILABLE_PERCENT = 10
@@ -136,7 +147,18 @@ def _image_access(pool: BalloonPool, spec: BalloonSpec) -> dict[str, Any]:
 
 
 def _tolerations(pool: BalloonPool) -> dict[str, Any]:
-    return {"tolerations": msgspec.to_builtins(pool.spec.nodes.tolerations)} if pool.spec.nodes.tolerations else {}
+    """The pool's own, and what keeps balloons on a node that stopped being Ready for as long as it is expected back.
+
+    One that Kubernetes evicts before that is made again and waits, and the autoscaler buys a node for it.
+    """
+    tolerations = pool.spec.nodes.tolerations
+    grace_s = parse_duration(pool.spec.nodes.not_ready_grace)
+    if pool.spec.mode is Mode.HEADROOM and grace_s > EVICTED_AFTER_S:
+        for key in (NOT_READY_TAINT, UNREACHABLE_TAINT):
+            if untolerated([Taint(key, "NoExecute")], pool.spec.nodes.tolerations) is not None:
+                stay = Toleration(key, "Exists", effect="NoExecute", toleration_seconds=ceil(grace_s))
+                tolerations = (*tolerations, stay)
+    return {"tolerations": msgspec.to_builtins(tolerations)} if tolerations else {}
 
 
 def _container(pool: BalloonPool, spec: BalloonSpec) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 NOT_READY_TAINT = "node.kubernetes.io/not-ready"
+UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
+"""By these two, with effect NoExecute, pods are evicted from a node that stopped being Ready, or that is silent."""
 UNINITIALIZED_TAINT = "node.cloudprovider.kubernetes.io/uninitialized"
 UNREGISTERED_TAINT = "karpenter.sh/unregistered"
 """On a Node of Karpenter's until it has matched the Node with its NodeClaim."""

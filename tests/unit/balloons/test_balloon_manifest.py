@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balloons.api.pool import Mode, PodTemplate, SecretName, Spread
+from balloons.api.pool import Mode, PodTemplate, PoolNodes, SecretName, Spread
 from balloons.balloon_manifest import BalloonSpec, deployment, hosts_in, says, stored_terms
 from balloons.view.claim import deployment_name
 from balloons.view.shape import Shape
@@ -22,6 +22,7 @@ from tests.world import a_pool
 from throttler.kube.pod import POOL_LABEL
 from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector, matches
+from throttler.kube.taints import Toleration
 
 MANIFESTS = Path(__file__).parents[3] / "manifests"
 SHAPE = Shape("p5", "p5.48xlarge", {})
@@ -61,6 +62,33 @@ def test_balloons_name_no_user_where_namespaces_give_one() -> None:
 def test_a_balloon_gives_way_at_once() -> None:
     assert pod()["terminationGracePeriodSeconds"] == 0
     assert pod()["priorityClassName"] == "kube-balloons"
+
+
+SELECTED = LabelSelector({"pool": "gpu"})
+UNREACHABLE = Toleration("node.kubernetes.io/unreachable", "Exists", effect="NoExecute")
+
+
+@pytest.mark.parametrize(
+    ("own", "stays"),
+    [((), ["not-ready", "unreachable"]), ((UNREACHABLE,), ["not-ready"]), ((Toleration(operator="Exists"),), [])],
+    ids=["says nothing", "says half", "tolerates everything"],
+)
+def test_a_balloon_stays_for_as_long_as_its_node_is_expected_back(
+    own: tuple[Toleration, ...], stays: list[str]
+) -> None:
+    """Kubernetes evicts it after five minutes else, and the autoscaler buys a node for the one made in its place."""
+    patient = PoolNodes(SELECTED, tolerations=own, not_ready_grace="10m30s")
+    tolerations = pod(mode=Mode.HEADROOM, size=1, max_size=9, nodes=patient)["tolerations"]
+    assert list(tolerations[len(own) :]) == [
+        {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 630}
+        for key in stays
+    ]
+
+
+@pytest.mark.parametrize("spec", [{"mode": Mode.HEADROOM, "size": 1, "max_size": 9}, {"mode": Mode.HOLD}])
+def test_a_balloon_says_nothing_of_what_kubernetes_does_by_itself(spec: dict[str, Any]) -> None:
+    grace = "5m" if spec["mode"] is Mode.HEADROOM else "20m"
+    assert "tolerations" not in pod(nodes=PoolNodes(SELECTED, not_ready_grace=grace), **spec)
 
 
 def test_no_object_owns_the_deployment() -> None:
