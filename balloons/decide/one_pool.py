@@ -147,7 +147,9 @@ def _removals(view: PoolView, case: Case, memory: PoolMemory) -> Iterator[Remove
 def _aim(view: PoolView, free: int, reserved: int, bound: int, allowance: int | None, granted: int | None) -> Target:
     """What the pool is after; one whose nodes all belong to older pools only gives back what it has.
 
-    No balloon waits while one must be kept off a node by name: Karpenter makes no node for such a pod.
+    No balloon waits while one must be kept off a node by name, where Karpenter makes the nodes: it makes none for such
+    a pod. Elsewhere none does until all balloons have the name: a roll-out replaces a tenth of them, and goes on only
+    once these are Ready; of those that wait the others would go on to be made for that node.
     """
     if view.claim.lost and not view.claim.nodes:
         return Target(0, 0, because=conflict(view))
@@ -163,7 +165,8 @@ def _aim(view: PoolView, free: int, reserved: int, bound: int, allowance: int | 
     )
     aim = target(view.pool.spec, view.schedule, supply, _asked(view, bound), allowance, granted)
     is_sought = any(view.refusals[name].is_sought for name in view.alone)
-    if aim.wait and is_sought and view.is_bought_by_karpenter:
+    is_rolling = any(stored.is_rolling for stored in view.deployments.values())
+    if aim.wait and is_sought and (view.is_bought_by_karpenter or is_rolling):
         return _without_growth(aim, refusing(view))
     return aim
 

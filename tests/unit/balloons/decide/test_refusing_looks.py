@@ -5,6 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from balloons.decide.decide import decide
+from balloons.decide.decision_and_reasons import ApplyObject, Reason
 from balloons.decide.refusing import (
     FEW,
     FIRST_REST_S,
@@ -16,8 +18,10 @@ from balloons.decide.refusing import (
     sought_by_karpenter,
     to_remove,
 )
-from balloons.view.snapshot import FailedBalloon
-from tests.world import NOW, a_node, later, nodes
+from balloons.decide.settings import DecideSettings
+from balloons.view.snapshot import DeploymentStatus, FailedBalloon
+from tests.unit.balloons.decide.test_refusing import HEADROOM, Story
+from tests.world import NOW, a_node, a_pool, later, nodes
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.taints import Taint
@@ -107,3 +111,19 @@ def test_failed_balloons_that_nobody_needs_go_oldest_first_and_a_few_at_a_time()
     assert len(to_remove(many[-FEW:], there, refused, {}, over)) == FEW, "what is over is no record"
     for node in ("n001", "gone"):
         assert len(to_remove([a_failure("b", node)], there, refused, {}, NOW)) == 1
+
+
+def test_headroom_waits_for_no_node_until_all_balloons_have_the_name() -> None:
+    """A roll-out replaces one of the three that wait, which never is Ready, and then no other: the node that refuses
+    would be tried by the two for ever, where no machine comes."""
+    story = Story(a_pool(**{**HEADROOM, "size": 6}), count=4)
+    story.refuse("n000")
+    story.run(60)
+    assert (story.left_out(), story.world.replicas()) == (["n000"], 6)
+    ((key, stored),) = story.world.deployments.items()
+    for updated, reason, replicas in ((1, Reason.NODES_REFUSE, [3]), (6, Reason.GROWING, [])):
+        status = DeploymentStatus(replicas=6, ready_replicas=3, updated_replicas=updated)
+        seen = story.world.snapshot(deployments={key: msgspec.structs.replace(stored, status=status)})
+        decision = decide(seen, story.memory, DecideSettings(), story.now)[0].pools[0]
+        assert decision.because.reason is reason
+        assert [action.replicas for action in decision.actions if isinstance(action, ApplyObject)] == replicas
