@@ -44,7 +44,7 @@ from balloons.decide.pool_view_and_schedule import PoolView, pool_of, wanted_siz
 from balloons.decide.settings import DecideSettings
 from balloons.decide.wanted_nodes import VICTIM_COST, Holding, Target, balloons_by_shape, choose_nodes
 from balloons.view.claim import deployment_name
-from balloons.view.shape import Shape, balloon_requests, pod_requests
+from balloons.view.shape import ANY_TYPE, Shape, balloon_requests, pod_requests
 from balloons.view.snapshot import Deployment, Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey, key_of
 from throttler.kube.node import CA_KEEP_ANNOTATION, HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION, Node, is_kept
@@ -84,7 +84,7 @@ def inflate(
         requests, replicas = view.requests.get(shape.name), holding.replicas[shape.name]
         if requests is None:
             too_small.append(shape.name)
-        elif not shape.is_vacant or replicas or present[shape.name]:
+        elif not shape.is_vacant or replicas or present[shape.name] or _is_remembered(view, shape):
             spec = BalloonSpec(
                 requests,
                 replicas,
@@ -314,9 +314,19 @@ def _deployments_left(view: PoolView, holding: Holding, present: Mapping[str, in
         shape = view.shapes.by_name.get(name)
         if holding.replicas[name] or (shape is not None and (not shape.is_vacant or present[name])):
             continue
+        if shape is not None and _is_remembered(view, shape):
+            continue
         metadata = stored.metadata
         why = because(Reason.SHRINKING, surplus=stored.replicas)
         yield DeleteObject(stored.key, "apps/v1", "Deployment", metadata.uid, metadata.resource_version, why)
+
+
+def _is_remembered(view: PoolView, shape: Shape) -> bool:
+    """Whether what is stored of a shape without nodes stays although the pool wants none now.
+
+    Where the last node has gone it is all that tells how large balloons are once a schedule or a user wants some again.
+    """
+    return view.pool.spec.mode is Mode.HEADROOM and view.shapes.are_vacant and shape.name != ANY_TYPE
 
 
 def buffers_by_pool(snapshot: Snapshot) -> dict[ObjectKey, PoolBuffers]:

@@ -121,6 +121,11 @@ class Shapes:
         return count
 
     @property
+    def are_vacant(self) -> bool:
+        """Whether no node of any of them is up: all that is known of them is what our own objects say."""
+        return all(shape.is_vacant for shape in self.by_name.values())
+
+    @property
     def main(self) -> str:
         """The shape that new nodes are asked for in: the one with most nodes; empty while none is known."""
         return next(iter(self.by_name), "")
