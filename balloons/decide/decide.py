@@ -176,7 +176,8 @@ def decide(
         frozen, memory = _unseen(snapshot, memory, claims, left_alone)
         return Decision((*invalid, *refused, *frozen)), replace(memory, gone_since_s={})
     unready = unready_since(snapshot.nodes.values(), memory.unready_since_s, now, is_first=not memory.pools)
-    pools, failed = _look_at_all(snapshot, memory, claims, ages_s(unready, now), settings, now)
+    buffers = buffers_by_pool(snapshot)
+    pools, failed = _look_at_all(snapshot, memory, claims, buffers, ages_s(unready, now), settings, now)
     active = [own.view.census for own in pools if own.gives_way]
     ours = snapshot.priority_classes.get(settings.priority_class)
     # Over all pools that give way: a pod is given one node, and not one per pool.
@@ -193,7 +194,7 @@ def decide(
         memory.open_since_s,
     )
     purse = Purse(lanes_of(allowance))
-    case = Case(snapshot, settings, now, reserved, _annotated(snapshot), buffers_by_pool(snapshot))
+    case = Case(snapshot, settings, now, reserved, _annotated(snapshot), buffers)
     decisions, pool_memory = _decide_all(pools, case, memory, purse)
     sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now)
     decided = Decision((*invalid, *refused, *failed, *decisions), sweeps)
@@ -245,6 +246,7 @@ def _look_at_all(
     snapshot: Snapshot,
     memory: Memory,
     claims: Mapping[ObjectKey, Claim],
+    buffers: Mapping[ObjectKey, PoolBuffers],
     unready: Mapping[str, Unready],
     settings: DecideSettings,
     now: Now,
@@ -259,7 +261,9 @@ def _look_at_all(
         try:
             past = memory.pools.get(pool.key, PoolMemory())
             ages = Ages(unready, {name: now.monotonic_s - since_s for name, since_s in past.late_since_s.items()})
-            view = view_of(pool, claims[pool.key], snapshot, labelled, settings, now, ages, past.refusals, pools[:at])
+            templates = buffers.get(pool.key, PoolBuffers()).templates
+            claim, earlier = claims[pool.key], pools[:at]
+            view = view_of(pool, claim, snapshot, labelled, settings, now, ages, past.refusals, earlier, templates)
             late = {name: past.late_since_s.get(name, now.monotonic_s) for name in view.late}
             balloons = [balloon.uid for balloon in snapshot.failed.get(pool.key, ())]
             failed_since = {uid: past.failed_since_s.get(uid, now.monotonic_s) for uid in balloons}

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import chain
+from types import MappingProxyType
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -39,11 +41,11 @@ from balloons.view.shape import (
     balloon_requests,
     counted_by_nodes,
     explicit_shape,
+    pod_requests,
     remembered_shapes,
     shapes_of,
-    stored_requests,
 )
-from balloons.view.snapshot import Deployment, Now, Snapshot
+from balloons.view.snapshot import Deployment, Now, Snapshot, StoredObject
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import INSTANCE_TYPE_LABEL, Node, is_leaving
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, is_marked
@@ -171,9 +173,10 @@ def view_of(
     ages: Ages,
     refused: Mapping[str, NodeRefusal] | None = None,
     before: Sequence[BalloonPool] = (),
+    templates: Mapping[str, StoredObject] = MappingProxyType({}),
 ) -> PoolView:
     """Sort and measure one pool's nodes; `refused` are those that refused balloons when it was last looked at, `before`
-    the pools that come first where both select a node."""
+    the pools that come first where both select a node, `templates` the pool's PodTemplates by shape name."""
     rules = Rules.of(pool, now.wall.timestamp(), ages.unready)
     census = take_census(claim.nodes, rules)
     deployments = labelled.own
@@ -184,9 +187,13 @@ def view_of(
         shapes = explicit_shape(census.measured, counted[EXPLICIT])
     else:
         shapes = shapes_of(census.measured, rules.wall_s, pool.spec.shape.devices)
-    shapes = replace(shapes, by_name={**shapes.by_name, **remembered_shapes(deployments, shapes.by_name)})
+    stored: dict[str, Any] = {name: deployment.spec.get("template") for name, deployment in deployments.items()}
+    if pool.spec.strategy is Strategy.CAPACITY_BUFFER:
+        stored |= {name: own.template for name, own in templates.items()}
+    shapes = replace(shapes, by_name={**shapes.by_name, **remembered_shapes(stored, shapes.by_name)})
+    in_use = {name: pod_requests(template) for name, template in stored.items()}
     requests = {
-        name: balloon_requests(pool, shape, settings.default_slack, stored_requests(deployments.get(name)))
+        name: balloon_requests(pool, shape, settings.default_slack, in_use.get(name))
         for name, shape in shapes.by_name.items()
     }
     terms = {name: stored_terms(deployment.spec) for name, deployment in deployments.items()}
@@ -195,7 +202,7 @@ def view_of(
         any_type = Shape(ANY_TYPE, "", {}, is_vacant=True, other_than=tried)
         shapes = replace(shapes, by_name={**shapes.by_name, ANY_TYPE: any_type})
         # As long as nodes are waited for in that shape, those on their way are for what was asked for.
-        requests[ANY_TYPE] = stored_requests(deployments.get(ANY_TYPE)) or any_type_requests(wanted)
+        requests[ANY_TYPE] = in_use.get(ANY_TYPE) or any_type_requests(wanted)
     loads = {**snapshot.loads, **claim.own_loads} if claim.own_loads else snapshot.loads
     fitting = _Fitting(shapes, {**requests, **counted}, loads, rules)
     has_balloons = pool.spec.strategy is Strategy.BALLOON

@@ -44,12 +44,11 @@ from balloons.decide.pool_view_and_schedule import PoolView, pool_of, wanted_siz
 from balloons.decide.settings import DecideSettings
 from balloons.decide.wanted_nodes import VICTIM_COST, Holding, Target, balloons_by_shape, choose_nodes
 from balloons.view.claim import deployment_name
-from balloons.view.shape import ANY_TYPE, Shape, balloon_requests, pod_requests
+from balloons.view.shape import ANY_TYPE, Shape
 from balloons.view.snapshot import Deployment, Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey, key_of
 from throttler.kube.node import CA_KEEP_ANNOTATION, HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION, Node, is_kept
 from throttler.kube.pod import SHAPE_LABEL, Pod
-from throttler.kube.quantities_and_durations import Resources
 from throttler.kube.reasons_and_events import Because, because
 
 KEEP: Mapping[str, str] = {CA_KEEP_ANNOTATION: "true", KARPENTER_KEEP_ANNOTATION: "true"}
@@ -354,12 +353,12 @@ def buffer(
     actions: list[Action] = []
     too_small: list[str] = []
     shapes = view.shapes.by_name.values()
-    wanted = [shape for shape in shapes if not shape.is_vacant or holding.replicas[shape.name] > 0]
+    wanted = [
+        shape for shape in shapes if not shape.is_vacant or holding.replicas[shape.name] or _is_remembered(view, shape)
+    ]
     for shape in wanted:
         key = ObjectKey(view.pool.metadata.namespace, deployment_name(view.pool.metadata.name, shape.name))
         requests = view.requests[shape.name]
-        if not shape.is_vacant:
-            requests = balloon_requests(view.pool, shape, settings.default_slack, _in_use(snapshot, key))
         if requests is None:
             too_small.append(shape.name)
             continue
@@ -383,11 +382,6 @@ def _buffers_left(own: PoolBuffers, buffer_version: str, kept: Collection[str]) 
                 metadata, why = stored.metadata, because(Reason.SHRINKING, surplus=stored.spec.get("replicas", 0))
                 key = key_of(metadata)
                 yield DeleteObject(key, api_version, kind, metadata.uid, metadata.resource_version, why)
-
-
-def _in_use(snapshot: Snapshot, key: ObjectKey) -> Resources | None:
-    stored = snapshot.templates.get(key)
-    return pod_requests(stored.template) if stored else None
 
 
 def _changed_buffer(

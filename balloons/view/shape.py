@@ -5,8 +5,8 @@ node must not set them: devices are asked for by the commonest count, cpu and me
 of the nodes have left after DaemonSets, less slack (without slack the next DaemonSet pod, priority 0, would preempt the
 balloon). See docs/decisions/0007.
 
-What our own Deployments still say about shapes of which no node is up now. A pool that was scaled to zero knows from
-them how large its balloons are and on which machines they go.
+What our own Deployments and PodTemplates still say about shapes of which no node is up now. A pool that was scaled to
+zero knows from them how large its balloons are and on which machines they go.
 """
 
 import re
@@ -19,7 +19,6 @@ from typing import Any
 
 from balloons.api.pool import BalloonPool, ShapeType
 from balloons.view.node_load_and_devices import NodeLoad, is_device
-from balloons.view.snapshot import Deployment
 from throttler.kube.node import INSTANCE_TYPE_LABEL, Node
 from throttler.kube.quantities_and_durations import QuantityError, Resources, minus, parse_resources
 
@@ -268,8 +267,8 @@ def balloon_requests(
 ) -> Resources | None:
     """The balloon's requests on this shape in milli-units, or None when nothing is left for one.
 
-    `in_use` are the requests of the Deployment as it stands: they are kept while they fit and still hold the
-    node, because a change rolls every balloon of the shape.
+    `in_use` are the requests of the Deployment or PodTemplate as it stands: they are kept while they fit and still hold
+    the node, because a change rolls every balloon of the shape.
     """
     asked = pool.spec.shape
     if shape.is_vacant:
@@ -302,12 +301,12 @@ def _still_holds(in_use: Resources, ideal: Resources, room: Resources, slack: Re
     )
 
 
-def remembered_shapes(deployments: Mapping[str, Deployment], measured: Mapping[str, Shape]) -> dict[str, Shape]:
-    """The shapes of Deployments that no node stands for, by name; those that somebody broke are left out."""
+def remembered_shapes(templates: Mapping[str, Any], measured: Mapping[str, Shape]) -> dict[str, Shape]:
+    """The shapes of stored pod templates that no node stands for, by name; those that somebody broke are left out."""
     return {
-        name: Shape(name, _instance_type(stored), {}, devices=frozenset(extended(requests)), is_vacant=True)
-        for name, stored in sorted(deployments.items())
-        if name and name != ANY_TYPE and name not in measured and (requests := stored_requests(stored))
+        name: Shape(name, _instance_type(template), {}, devices=frozenset(extended(requests)), is_vacant=True)
+        for name, template in sorted(templates.items())
+        if name and name != ANY_TYPE and name not in measured and (requests := pod_requests(template))
     }
 
 
@@ -321,23 +320,18 @@ def any_type_requests(main: Resources) -> Resources:
     return {name: milli if "/" in name else _round_down(name, int(share * milli)) for name, milli in main.items()}
 
 
-def stored_requests(stored: Deployment | None) -> Resources | None:
-    """The requests of a Deployment as it stands; None where there is none or somebody broke them."""
-    return pod_requests(stored.spec.get("template")) if stored else None
-
-
 def pod_requests(template: Any) -> Resources | None:
-    """The requests of a pod template's first container; None where they cannot be read."""
+    """The requests of a stored pod template's first container; None where there is none or somebody broke them."""
     try:
         return parse_resources(template["spec"]["containers"][0]["resources"]["requests"])
     except (KeyError, TypeError, IndexError, AttributeError, QuantityError):
         return None
 
 
-def _instance_type(stored: Deployment) -> str:
+def _instance_type(template: Any) -> str:
     """The one instance type that the balloons' node affinity names, if any."""
     try:
-        affinity = stored.spec["template"]["spec"]["affinity"]["nodeAffinity"]
+        affinity = template["spec"]["affinity"]["nodeAffinity"]
         terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
         named = (INSTANCE_TYPE_LABEL, "In")
         rules = [rule for rule in terms[0]["matchExpressions"] if (rule["key"], rule["operator"]) == named]

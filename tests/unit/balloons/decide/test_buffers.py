@@ -57,6 +57,30 @@ def test_no_unit_stands_for_a_node_that_is_short_of_devices() -> None:
     assert [stored.spec["replicas"] for stored in world.buffers.values()] == [2]
 
 
+def test_a_pool_without_nodes_has_the_units_that_it_wants() -> None:
+    """Its buffer stayed as it was, with units that nobody wanted any more or without those that were wanted again."""
+    world = buffering()
+    world.change_pool(size=3)
+    _, memory = step(world, Memory())
+    ((key, before),) = world.templates.items()
+    world.nodes = {}
+    for size, reason in ((3, Reason.GROWING), (0, Reason.NO_NODES), (0, Reason.NO_NODES), (2, Reason.GROWING)):
+        world.change_pool(size=size)
+        decided, memory = step(world, memory, 10.0)
+        assert decided.pools[0].because.reason is reason
+        assert [stored.spec["replicas"] for stored in world.buffers.values()] == [size]
+    assert world.templates == {key: before}
+
+
+def test_a_pool_that_changes_to_buffers_without_a_node_knows_the_size_of_its_balloons() -> None:
+    world = World.of(a_pool(mode=Mode.HEADROOM, size=2, max_size=9), nodes=nodes(2))
+    _, memory = step(world, Memory())
+    world.nodes = {}
+    world.change_pool(strategy=Strategy.CAPACITY_BUFFER)
+    step(world, memory, 10.0)
+    assert [stored.spec["replicas"] for stored in world.buffers.values()] == [2]
+
+
 def test_a_label_that_somebody_took_off_a_buffer_comes_back() -> None:
     world = buffering()
     _, memory = step(world, Memory())

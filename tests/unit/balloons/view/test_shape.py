@@ -23,9 +23,7 @@ from balloons.view.shape import (
     remembered_shapes,
     shape_name,
 )
-from balloons.view.snapshot import Deployment
 from tests.world import a_node, a_pool, daemon, work
-from throttler.kube.metadata import Metadata
 from throttler.kube.node import INSTANCE_TYPE_LABEL, Node
 from throttler.kube.quantities_and_durations import Resources, parse_resources
 
@@ -343,11 +341,10 @@ def test_gpus_that_vanish_from_all_nodes_at_once_roll_no_balloon() -> None:
     assert requests(without, with_gpu) == with_gpu
 
 
-def test_shapes_are_remembered_whose_deployments_can_be_read_and_of_which_no_node_is_up() -> None:
+def test_shapes_are_remembered_whose_templates_can_be_read_and_of_which_no_node_is_up() -> None:
     container = {"resources": {"requests": {"cpu": "8", "memory": "1Gi", "nvidia.com/gpu": "1"}}}
-    whole = Deployment(Metadata("x", "team"), {"template": {"spec": {"containers": [container]}}})
-    broken = Deployment(Metadata("x", "team"), {"template": {"spec": {"containers": []}}})
-    stored = {"up": whole, "gone": whole, "broken": broken, "": whole, ANY_TYPE: whole}
+    whole, broken = {"spec": {"containers": [container]}}, {"spec": {"containers": []}}
+    stored = {"up": whole, "gone": whole, "broken": broken, "none": None, "": whole, ANY_TYPE: whole}
     found = remembered_shapes(stored, {"up": Shape("up", "", {})})
     assert [*found] == ["gone"]
     assert (found["gone"].is_vacant, found["gone"].devices) == (True, {"nvidia.com/gpu"})
