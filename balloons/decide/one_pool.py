@@ -89,7 +89,8 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     reserved = [node for node in holdable if node.name in taken]
     free = [node for node in holdable if node.name not in taken] if reserved else holdable
     present = balloons_by_shape(view)
-    aim = _aim(view, len(free), len(reserved), present.total(), allowance, memory.granted)
+    waiting = _asked(view, present.total(), case.buffers_of(view))
+    aim = _aim(view, len(free), len(reserved), waiting, allowance, memory.granted)
     asked = _ask(view, aim, memory.asked, case.now, is_shut=is_shut)
     aim = replace(aim, shape=asked.shape if asked is not None else "")
     freed = releases(reserved, case.reserved, view.loads, settings)
@@ -144,7 +145,7 @@ def _removals(view: PoolView, case: Case, memory: PoolMemory) -> Iterator[Remove
         yield RemoveFailed(balloon.key, balloon.uid, balloon.node, why)
 
 
-def _aim(view: PoolView, free: int, reserved: int, bound: int, allowance: int | None, granted: int | None) -> Target:
+def _aim(view: PoolView, free: int, reserved: int, asked: int, allowance: int | None, granted: int | None) -> Target:
     """What the pool is after; one whose nodes all belong to older pools only gives back what it has.
 
     No balloon waits while one must be kept off a node by name, where Karpenter makes the nodes: it makes none for such
@@ -163,7 +164,7 @@ def _aim(view: PoolView, free: int, reserved: int, bound: int, allowance: int | 
         preflight=census.count(NodeState.PREFLIGHT),
         total=census.total,
     )
-    aim = target(view.pool.spec, view.schedule, supply, _asked(view, bound), allowance, granted)
+    aim = target(view.pool.spec, view.schedule, supply, asked, allowance, granted)
     is_sought = any(view.refusals[name].is_sought for name in view.alone)
     is_rolling = any(stored.is_rolling for stored in view.deployments.values())
     if aim.wait and is_sought and (view.is_bought_by_karpenter or is_rolling):
@@ -204,11 +205,14 @@ def _fallback(view: PoolView, aim: Target) -> Iterator[Because]:
         yield because(Reason.FALLBACK, main=view.shapes.main, after=after, shape=aim.shape)
 
 
-def _asked(view: PoolView, bound: int) -> int:
+def _asked(view: PoolView, bound: int, own: PoolBuffers) -> int:
     """Balloons that wait for a node, `bound` ones apart: the unbound ones beyond those that an idle node is free for.
 
-    Those that a Deployment was told to have and that do not exist yet count too: they have been asked for.
+    Those that a Deployment was told to have and that do not exist yet count too: they have been asked for. Of a buffer
+    its units count that no node is free for.
     """
+    if view.pool.spec.strategy is Strategy.CAPACITY_BUFFER:
+        return max(0, own.units - len(view.census.holdable))
     ordered = sum(stored.replicas for stored in view.deployments.values()) - bound
     return max(0, max(len(view.unbound), ordered) - view.census.count(NodeState.IDLE))
 

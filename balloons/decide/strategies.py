@@ -61,6 +61,11 @@ class PoolBuffers:
     buffers: Mapping[str, StoredObject] = field(default_factory=dict)
     templates: Mapping[str, StoredObject] = field(default_factory=dict)
 
+    @property
+    def units(self) -> int:
+        """How many units all buffers together have."""
+        return sum(map(_units, self.buffers.values()))
+
 
 def inflate(
     view: PoolView,

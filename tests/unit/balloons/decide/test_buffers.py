@@ -11,7 +11,7 @@ from balloons.decide.decision_and_reasons import Action, ApplyObject, Decision, 
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import PoolBuffers, lowered_buffers_unseen
 from balloons.view.snapshot import StoredObject
-from tests.world import NOW, SIZE, World, a_pool, daemon, later, nodes, work
+from tests.world import NOW, POOL_KEY, SIZE, World, a_pool, daemon, later, nodes, work
 from throttler.kube.metadata import Metadata
 from throttler.kube.reasons_and_events import because
 
@@ -55,6 +55,18 @@ def test_no_unit_stands_for_a_node_that_is_short_of_devices() -> None:
     decided, _ = step(world, memory, 400.0)
     assert (decided.pools[0].status.warm, decided.pools[0].status.sick) == (2, 1)
     assert [stored.spec["replicas"] for stored in world.buffers.values()] == [2]
+
+
+def test_units_that_a_throttle_let_out_stay_while_their_machines_come() -> None:
+    """They were taken back at the next look and let out again at the one after that."""
+    world, memory, units = buffering(), Memory(), []
+    world.change_pool(size=8, max_size=20)
+    for seconds, allowance in ((0.0, 2), (10.0, 0), (20.0, 0), (30.0, 1), (40.0, 0)):
+        decided, memory = decide(world.snapshot(**BUFFERS), memory, SETTINGS, later(NOW, seconds), allowance)
+        world.apply(decided)
+        units += [stored.spec["replicas"] for stored in world.buffers.values()]
+    assert units == [5, 5, 5, 6, 6]
+    assert memory.pools[POOL_KEY].granted == 3
 
 
 def test_a_pool_without_nodes_has_the_units_that_it_wants() -> None:
