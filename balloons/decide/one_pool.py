@@ -131,6 +131,10 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
 def _left_alone(own: PoolCase, case: Case, why: Because) -> Outcome:
     """What is done all the same for a pool that must not be touched."""
     view, memory = own.view, own.memory
+    if memory.granted is not None:
+        # What was let out and has its node by now must not be counted against the growth of others.
+        asked = _asked(view, balloons_by_shape(view).total(), case.buffers_of(view))
+        memory = replace(memory, granted=min(memory.granted, asked))
     gone = sum(1 for name in memory.valued if name not in case.snapshot.nodes)
     lower = lowered(view, case.buffers_of(view), case.snapshot.buffer_version, why, gone)
     actions: tuple[Action, ...] = (*lower, *off_leaving(view), *_removals(view, case, memory))

@@ -239,9 +239,10 @@ class DecisionLoop:
     def _growth_of(self, pool: BalloonPool) -> PoolGrowth:
         memory = self._memory.pools.get(pool.key, PoolMemory())
         labels = pool.spec.nodes.selector.match_labels
-        # What a dry run would like to have is nobody's demand.
-        lacking = 0 if pool.spec.dry_run else self._growth.get(pool.key, 0)
-        return PoolGrowth(labels, lacking, memory.granted or 0)
+        if pool.spec.dry_run:
+            # What it would like to have is nobody's demand, and none of it was let out.
+            return PoolGrowth(labels, 0, 0)
+        return PoolGrowth(labels, self._growth.get(pool.key, 0), memory.granted or 0)
 
     def _log_changes(self, decided: Decision) -> None:
         """One line per pool whose reason changed; the figures are in status and metrics."""

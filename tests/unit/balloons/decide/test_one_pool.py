@@ -133,6 +133,21 @@ def test_what_was_asked_for_and_does_not_exist_yet_counts_as_asked_for() -> None
         assert story.world.replicas() == 4, "with no allowance left what was asked for stays"
 
 
+def test_what_a_paused_pool_was_let_out_counts_until_it_has_its_node() -> None:
+    """It counts against the growth of all other pools."""
+    world = World.of(a_pool(mode=Mode.HEADROOM, size=4, max_size=10), nodes=nodes(1))
+    first, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW, 3)
+    world.apply(first)
+    world.change_pool(paused=True)
+    let_out = []
+    for count in (1, 2, 4, 4):
+        world.nodes = nodes(count)
+        world.settle()
+        _, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, 10.0), 0)
+        let_out.append(memory.pools[POOL_KEY].granted)
+    assert let_out == [3, 2, 0, 0]
+
+
 def test_a_pod_that_passed_its_node_over_gets_none_at_the_next_looks() -> None:
     story = held(4)
     stubborn = [work(f"j{number}", priority=100) for number in range(2)]
