@@ -218,6 +218,8 @@ def view_of(
         census = refusing.census
     short = fitting.short(census, has_balloons=has_balloons)
     going = {node.name for node in census.by_state[NodeState.CLOSED] if is_leaving(node)}
+    # Without a node nobody knows who makes them, and no balloon loses its node by a change of the template.
+    may_be_bought = is_bought_by_karpenter(pool, claim) or not claim.nodes
     return PoolView(
         pool=pool,
         claim=claim,
@@ -234,7 +236,7 @@ def view_of(
         alone=refusing.alone,
         copies=labelled.copies,
         leaving=tuple(balloon for balloon in census.balloons[NodeState.CLOSED] if balloon.node in going),
-        left_out=_left_out(shapes, hosts, refusing, snapshot, now, is_bought=is_bought_by_karpenter(pool, claim)),
+        left_out=_left_out(shapes, hosts, refusing, snapshot, now, may_be_bought=may_be_bought),
         avoided={
             name: selectors_to_avoid(pool, own_terms(pool, shape), terms.get(name, ()), claim, before)
             for name, shape in shapes.by_name.items()
@@ -280,15 +282,15 @@ def _left_out(
     snapshot: Snapshot,
     now: Now,
     *,
-    is_bought: bool,
+    may_be_bought: bool,
 ) -> dict[str, tuple[str, ...]]:
     """Host names that the balloons of each shape must avoid.
 
-    Karpenter makes no node for a pod that rules out host names: for its pools (`is_bought`) a name is said only
-    while it must be.
+    Karpenter makes no node for a pod that rules out host names: for pools that may be its own (`may_be_bought`) a name
+    is said only while it must be.
     """
     barred = refusing.refusals
-    if is_bought:
+    if may_be_bought:
         hosts, barred = {}, {name: refusing.refusals[name] for name in refusing.alone}
     return {
         name: hosts_left_out(hosts.get(name, ()), snapshot.nodes, barred, now, shape.instance_type)

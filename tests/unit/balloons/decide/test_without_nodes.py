@@ -6,6 +6,7 @@ from balloons.api.pool import Mode
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Decision, Memory, Reason
 from balloons.decide.settings import DecideSettings
+from tests.unit.balloons.decide.test_refusing import HEADROOM, KARPENTER, Story
 from tests.world import NOW, World, a_pool, later, nodes
 
 SETTINGS = DecideSettings()
@@ -57,3 +58,14 @@ def test_balloons_that_wait_when_nothing_is_wanted_any_more_go_at_once() -> None
     world.change_pool(size=0)
     step(world, memory, 40.0)
     assert (sizes(world), world.balloons()) == ({"gpu-p5": 0}, [])
+
+
+def test_headroom_on_karpenter_grows_again_after_its_last_node_refused_and_went() -> None:
+    """Somebody deleted it. Nothing tells any more who makes the nodes, and the name keeps Karpenter off."""
+    story = Story(a_pool(**{**HEADROOM, "size": 1}), count=1, labels=KARPENTER)
+    story.refuse("n000")
+    story.run(60)
+    assert story.left_out() == ["n000"]
+    story.world.remove_node("n000")
+    decision = story.run(20)
+    assert (decision.because.reason, story.world.replicas(), story.left_out()) == (Reason.GROWING, 1, [])
