@@ -260,14 +260,14 @@ def _look_at_all(
         labelled = deployments.get(pool.key, PoolDeployments())
         try:
             past = memory.pools.get(pool.key, PoolMemory())
-            ages = Ages(unready, {name: now.monotonic_s - since_s for name, since_s in past.late_since_s.items()})
+            ages = Ages(unready, {late: now.monotonic_s - since_s for late, since_s in past.late_since_s.items()})
             templates = buffers.get(pool.key, PoolBuffers()).templates
             claim, earlier = claims[pool.key], pools[:at]
             view = view_of(pool, claim, snapshot, labelled, settings, now, ages, past.refusals, earlier, templates)
-            late = {name: past.late_since_s.get(name, now.monotonic_s) for name in view.late}
+            late_since = {late: past.late_since_s.get(late, now.monotonic_s) for late in view.late}
             balloons = [balloon.uid for balloon in snapshot.failed.get(pool.key, ())]
             failed_since = {uid: past.failed_since_s.get(uid, now.monotonic_s) for uid in balloons}
-            own = replace(past, late_since_s=late, refusals=view.refusals, failed_since_s=failed_since)
+            own = replace(past, late_since_s=late_since, refusals=view.refusals, failed_since_s=failed_since)
             own, shrunken = believe(view, snapshot.nodes, own, settings, now)
             left_alone = why_left_alone(view, snapshot, settings) or shrunken
             cases.append(PoolCase(view, own, left_alone, is_resting=pool.key in snapshot.resting))

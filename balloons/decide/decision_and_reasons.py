@@ -18,7 +18,7 @@ from throttler.kube.reasons_and_events import Because, Sentence
 
 if TYPE_CHECKING:
     # Whoever asks for a reason only, as the doctor does, need not load how nodes are counted.
-    from balloons.decide.census import Unready
+    from balloons.decide.census import NodeState, Unready
     from balloons.decide.refusing import NodeRefusal
 
 
@@ -222,7 +222,7 @@ class PoolMemory:
     granted: int | None = None
     asked: AskedShape | None = None
     """In which shape the pool waits for new nodes; None while it waits for none."""
-    late_since_s: Mapping[str, float] = field(default_factory=dict)
+    late_since_s: Mapping[tuple[str, "NodeState"], float] = field(default_factory=dict)
     """Since when nodes that are Ready have not been usable: a preflight or startup taint, devices that lack."""
     refusals: Mapping[str, "NodeRefusal"] | None = None
     """Nodes that refuse balloons or did so lately, by name; None before the first decision."""

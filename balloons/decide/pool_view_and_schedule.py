@@ -97,6 +97,10 @@ def percent_of(percent: int, whole: int) -> int:
     return -(-percent * whole // 100)
 
 
+Late = tuple[str, NodeState]
+"""A node by name and what keeps it: a test, a taint of its join, or (SICK) what it is short of. Each has its time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Short:
     """What a node lacks for its shape's balloon: the `device`, or (empty) cpu or memory."""
@@ -124,7 +128,7 @@ class PoolView:
     """What a balloon of each shape asks for; None where nothing is left for one."""
     short: Mapping[str, Short]
     """Nodes by name that a balloon of their shape does not fit, though nothing else keeps it off."""
-    late: tuple[str, ...]
+    late: tuple[Late, ...]
     """Nodes that are Ready and not usable yet, or not any more: how long that lasts decides what they are."""
     refusals: Mapping[str, NodeRefusal]
     """Nodes that refuse balloons or did so lately, by name."""
@@ -150,7 +154,7 @@ class Ages:
     """How long nodes have been in a state that is to end: `unready` those not Ready, `late_s` those that are Ready."""
 
     unready: Mapping[str, Unready] = field(default_factory=dict)
-    late_s: Mapping[str, float] = field(default_factory=dict)
+    late_s: Mapping[Late, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +235,7 @@ def view_of(
         loads=loads,
         requests=requests,
         short=short,
-        late=(*_on_their_way(census), *short),
+        late=(*_on_their_way(census), *((name, NodeState.SICK) for name in short)),
         refusals=refusing.refusals,
         alone=refusing.alone,
         copies=labelled.copies,
@@ -380,24 +384,25 @@ def _loses_held_nodes(pool: BalloonPool, census: Census, schedule: Schedule | No
     return is_short and any(node.name not in refused and is_leaving(node) for node in closed)
 
 
-def _on_their_way(census: Census) -> list[str]:
+def _on_their_way(census: Census) -> list[Late]:
     states = (NodeState.PREFLIGHT, NodeState.JOINING)
-    return [node.name for state in states for node in census.by_state[state] if node.is_ready]
+    return [(node.name, state) for state in states for node in census.by_state[state] if node.is_ready]
 
 
 def _aged(
-    census: Census, short: Mapping[str, Short], rules: Rules, late_s: Mapping[str, float]
+    census: Census, short: Mapping[str, Short], rules: Rules, late_s: Mapping[Late, float]
 ) -> dict[str, NodeState]:
     """What becomes of nodes that are short of something, and of those that have been on their way for too long."""
     states = dict.fromkeys(short, NodeState.SICK)
     for state in (NodeState.WARM, NodeState.IDLE) if short else ():
         for node in census.by_state[state]:
             is_new = rules.wall_s - node.created_s < JOIN_LIMIT_S
-            if node.name in short and (is_new or late_s.get(node.name, 0.0) < rules.grace_s):
+            short_s = late_s.get((node.name, NodeState.SICK), 0.0)
+            if node.name in short and (is_new or short_s < rules.grace_s):
                 states[node.name] = NodeState.JOINING
     for state, limit_s in ((NodeState.PREFLIGHT, PREFLIGHT_LIMIT_S), (NodeState.JOINING, JOIN_LIMIT_S)):
         for node in census.by_state[state]:
-            if node.is_ready and late_s.get(node.name, 0.0) >= limit_s:
+            if node.is_ready and late_s.get((node.name, state), 0.0) >= limit_s:
                 states[node.name] = NodeState.SICK
     return states
 

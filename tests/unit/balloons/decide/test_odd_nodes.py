@@ -313,6 +313,27 @@ def test_what_joins_for_too_long_is_sick_and_replaced(key: str, limit_s: float) 
     assert decided.pools[0].because.reason is Reason.GROWING
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"allocatable": {**GPUS, "nvidia.com/gpu": 0}},
+        {"taints": (Taint("startup-taint.cluster-autoscaler.kubernetes.io/cni", "NoSchedule"),)},
+    ],
+    ids=["its device plugin starts anew", "a startup taint is still there"],
+)
+def test_what_comes_after_a_long_preflight_test_has_its_own_time(changes: dict[str, Any]) -> None:
+    """The time of the test counted for it, too: the node was sick at once, and another one was ordered."""
+    spec = PoolNodes(LabelSelector({"pool": "gpu"}), not_warm=NotWarm((NotWarmTaint("preflight"),)))
+    story = Story(a_pool(mode=Mode.HEADROOM, size=3, max_size=20, nodes=spec))
+    story.world.change_node("n000", taints=(Taint("preflight", "NoSchedule"),))
+    for _ in range(5):
+        story.step(400.0)
+    story.world.change_node("n000", **{"taints": (), **changes})
+    for _ in range(2):
+        status = story.step(170.0).pools[0].status
+        assert (status.sick, status.warm) == (0, 2)
+
+
 # -- what no test held -------------------------------------------------------------------------------------------------
 
 
