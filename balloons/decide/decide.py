@@ -314,5 +314,8 @@ def _turned_away(key: ObjectKey, refusal: Refusal) -> PoolDecision:
 
 
 def _frozen(pool: BalloonPool, why: Because, actions: Sequence[Action] = ()) -> PoolDecision:
-    status = msgspec.structs.replace(pool.status, because=why.code, message=why.sentence)
+    generation = pool.metadata.generation
+    status = msgspec.structs.replace(
+        pool.status, because=why.code, message=why.sentence, observed_generation=generation
+    )
     return PoolDecision(pool.key, why, status, tuple(actions), is_dry_run=pool.spec.dry_run)

@@ -169,7 +169,8 @@ Action = ApplyObject | DeleteObject | MarkBalloon | ReleaseBalloon | LeaveNode |
 class PoolDecision:
     """One pool's outcome: actions in the order in which they must be written, and the status to show.
 
-    `status` holds no timestamps; the writer keeps `lastTransitionTime` where a condition did not change.
+    `status` holds no timestamps; the writer keeps `lastTransitionTime` where a condition did not change. Its
+    `observed_generation` is 0 where the pool's spec was not looked at.
     `notes` are further findings that do not decide but that the user should see (a conflict with another pool).
     `is_dry_run` means that the actions are shown but not written. `lacking` is how many nodes Headroom would wait for
     if nobody paced it.

@@ -98,8 +98,10 @@ def standing(reason: Sentence) -> Standing:
 def next_status(stored: StoredPool, decision: PoolDecision, problem: str, wall: datetime) -> PoolStatus | None:
     """What to write, or None when the stored status says the same already.
 
-    `problem` is what went wrong when this decision or the last was written, empty if nothing did.
+    `problem` is what went wrong when this decision or the last was written, empty if nothing did. The status is of the
+    generation that was decided on: while slow writes were under way somebody may have changed the pool.
     """
+    generation = decision.status.observed_generation or stored.metadata.generation
     if decision.because.reason is Reason.INVALID:
         # Nothing has been counted of a pool that cannot be read: it keeps the figures that it had.
         counts = stored.status
@@ -107,10 +109,10 @@ def next_status(stored: StoredPool, decision: PoolDecision, problem: str, wall: 
         counts = msgspec.structs.replace(decision.status, zones=decision.status.zones[:ZONE_LIMIT])
     wanted = msgspec.structs.replace(
         counts,
-        observed_generation=stored.metadata.generation,
+        observed_generation=generation,
         because=decision.because.code,
         message=decision.because.sentence[:MESSAGE_LIMIT],
-        conditions=_conditions(stored, decision, problem, wall),
+        conditions=_conditions(stored, decision, problem, wall, generation),
     )
     has_been_told = (wanted.because, wanted.message) == (stored.status.because, stored.status.message)
     if has_been_told and decision.because.reason in TURNED_AWAY:
@@ -119,7 +121,9 @@ def next_status(stored: StoredPool, decision: PoolDecision, problem: str, wall: 
     return None if wanted == stored.status else wanted
 
 
-def _conditions(stored: StoredPool, decision: PoolDecision, problem: str, wall: datetime) -> tuple[Condition, ...]:
+def _conditions(
+    stored: StoredPool, decision: PoolDecision, problem: str, wall: datetime, generation: int
+) -> tuple[Condition, ...]:
     state = standing(decision.because.reason)
     why, text = decision.because.code, "; ".join(reason.sentence for reason in (decision.because, *decision.notes))
     if problem:
@@ -129,7 +133,7 @@ def _conditions(stored: StoredPool, decision: PoolDecision, problem: str, wall: 
     told += [("Reconciling", "True")] if state in (Standing.MOVING, Standing.BLIND) else []
     told += [("Stalled", "True")] if state is Standing.STUCK else []
     said = (Condition(kind, value, why, text) for kind, value in told)
-    return conditions_since(stored.status.conditions, said, wall, stored.metadata.generation)
+    return conditions_since(stored.status.conditions, said, wall, generation)
 
 
 class Announcer:

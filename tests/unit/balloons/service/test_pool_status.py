@@ -80,11 +80,13 @@ def test_transition_time_moves_only_with_the_condition() -> None:
     assert moving.conditions[0].last_transition_time == "2026-11-21T05:05:00Z"
 
 
-def test_status_belongs_to_the_generation_that_is_stored() -> None:
-    status = next_status(stored(), decision(observed_generation=3), "", WALL)
+@pytest.mark.parametrize(("decided_on", "told"), [(6, 6), (0, 7)], ids=["before an edit", "spec not looked at"])
+def test_status_belongs_to_the_generation_that_was_decided_on(decided_on: int, told: int) -> None:
+    """Whoever waits for a change to be Ready must not be told so of what was there before it."""
+    status = next_status(stored(), decision(observed_generation=decided_on), "", WALL)
     assert status is not None
-    assert status.observed_generation == 7
-    assert {c.observed_generation for c in status.conditions} == {7}
+    assert status.observed_generation == told
+    assert {c.observed_generation for c in status.conditions} == {told}
 
 
 def test_refused_pool_keeps_its_figures() -> None:

@@ -1,6 +1,7 @@
 """Writing decisions: order, isolation of pools, own writes not seen yet, dry runs, failures. With a fake client."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -446,6 +447,19 @@ async def test_what_may_not_be_swept_up_keeps_nothing_else() -> None:
     scene.writes.start(Decision(sweeps=tuple(left)))
     await scene.writes.drain(1000)
     assert sorted(scene.client.writes) == ["delete deployments ns/new", "delete deployments ns/old", "patch nodes /n1"]
+
+
+async def test_a_status_of_what_was_before_an_edit_does_not_say_that_the_edit_is_done() -> None:
+    """The apply waits for a webhook, and meanwhile somebody gives the pool another size."""
+    scene = Scene()
+    scene.client.delays_s[APPLY] = 3.0
+    scene.writes.start(Decision((replace(decision(apply()), status=PoolStatus(observed_generation=1)),)))
+    await asyncio.sleep(1.0)
+    pool = scene.stored[GPU]
+    scene.stored[GPU] = msgspec.structs.replace(pool, metadata=msgspec.structs.replace(pool.metadata, generation=2))
+    await scene.writes.drain(10)
+    (told,) = [body for call, body in zip(scene.client.calls, scene.client.bodies, strict=True) if "/status" in call]
+    assert told["status"]["observedGeneration"] == 1
 
 
 async def test_sweeps_are_written_like_a_pool_of_their_own() -> None:
