@@ -4,7 +4,7 @@ When the next decision is due: soon after a change, at the latest after the inte
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
@@ -183,9 +183,9 @@ class DecisionLoop:
         self._log_changes(decided)
         self._preemptions.prune(now_s)
         if snapshot.is_complete:
-            return self._write(decided, memory)
+            return self._write(decided, memory, snapshot.resting)
         if now_s - self._complete_at > BLIND_PATIENCE_S:
-            return min(BLIND_S, self._write(decided, memory))
+            return min(BLIND_S, self._write(decided, memory, snapshot.resting))
         self._memory = memory
         return BLIND_S
 
@@ -199,10 +199,14 @@ class DecisionLoop:
             self._pacing.stand_by()
         return self._interval_s
 
-    def _write(self, decided: Decision, memory: Memory) -> float:
+    def _write(self, decided: Decision, memory: Memory, resting: Collection[ObjectKey]) -> float:
         passed = self._writes.start(decided)
         # Pools whose actions nobody carries out took no part in the decision: they remember what they did before it.
         before = {key: self._memory.pools[key] for key in passed if key in self._memory.pools}
+        # But what was to be let out and could not be written is there for others.
+        before |= {
+            key: replace(own, granted=memory.pools[key].granted) for key, own in before.items() if key in resting
+        }
         after = {key: own for key, own in memory.pools.items() if key not in passed}
         self._memory = replace(memory, pools={**after, **before})
         again_s = self._pacing.again_s if self._pacing is not None else None

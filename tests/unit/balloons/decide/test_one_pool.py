@@ -92,6 +92,19 @@ def test_a_pool_that_asks_for_no_shape_leaves_the_whole_allowance_to_the_next() 
     assert memory.pools[blank.key].granted is None, "nobody paces it"
 
 
+def test_a_pool_whose_writes_fail_takes_no_allowance_from_the_next() -> None:
+    """Whoever may not make a Deployment, by a quota say, would keep all younger pools of the cluster from growing."""
+    spec: dict[str, Any] = {"mode": Mode.HEADROOM, "max_size": 10, "size": 8}
+    stuck = a_pool("stuck", nodes=PoolNodes(LabelSelector({"pool": "stuck"})), **spec)
+    there = {**nodes(1, "s", labels={"pool": "stuck"}), **nodes(2)}
+    world = World.of(stuck, a_pool(created_s=1.0, **spec), nodes=there)
+    for resting, sizes in ((frozenset[ObjectKey](), [1 + 3, 2]), (frozenset({stuck.key}), [1, 2 + 3])):
+        decided, memory = decide(world.snapshot(resting=resting), Memory(), SETTINGS, NOW, allowance=3)
+        actions = [action for pool in decided.pools for action in pool.actions]
+        assert [action.replicas for action in actions if isinstance(action, ApplyObject)] == sizes
+        assert memory.pools[stuck.key].granted == sizes[0] - 1
+
+
 @pytest.mark.parametrize("turn", [1, -1])
 def test_of_two_pools_that_have_as_many_of_its_nodes_always_the_same_is_named(turn: int) -> None:
     older = [a_pool(name, nodes=PoolNodes(LabelSelector({"pool": "gpu", "of": name}))) for name in ("a", "b")]

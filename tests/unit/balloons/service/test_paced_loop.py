@@ -110,6 +110,15 @@ async def test_a_pool_in_dry_run_wants_nothing_of_the_throttle() -> None:
     assert {(growth.lacking, growth.granted) for seen in scene.pacing.seen for growth in seen.growth} == {(0, 0)}
 
 
+async def test_what_could_not_be_written_for_a_pool_counts_as_not_let_out() -> None:
+    scene = Scene(FakePacing(3), headroom())
+    scene.loop.tick()
+    scene.writes.passed, scene.writes.resting = {POOL_KEY: 1.0}, frozenset({POOL_KEY})
+    scene.loop.tick()
+    scene.loop.tick()
+    assert [seen.growth[0].granted for seen in scene.pacing.seen] == [0, 3, 0]
+
+
 async def test_a_throttle_that_fails_stops_growth_and_nothing_else() -> None:
     scene = Scene(FakePacing(3), headroom())
     scene.pacing.is_broken = True
