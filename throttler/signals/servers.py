@@ -76,7 +76,8 @@ class Address:
                 since_s = before.base.asked_s if before.frozen_since_s is None else before.frozen_since_s
                 process = replace(before, latest=sample, frozen_since_s=since_s)
             else:
-                process = replace(before, latest=sample, base=sample if window.is_reset else before.base)
+                base = sample if window.is_reset else before.base
+                process = replace(before, latest=sample, base=base, frozen_since_s=None)
         return replace(self, processes=(*others, process), waiting_since_s=None, failing_since_s=None, problem="")
 
     @property

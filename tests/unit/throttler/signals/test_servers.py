@@ -146,6 +146,11 @@ def test_metrics_that_stand_still_do_not_get_younger() -> None:
     assert moved.processes[0].frozen_since_s is None
 
 
+def test_metrics_that_fell_after_they_stood_still_have_moved() -> None:
+    still = address(sample(10, 100), sample(15, 150), sample(20, 150), sample(25, 150))
+    assert still.answered(sample(30, 20)).processes[0].frozen_since_s is None
+
+
 def test_counters_that_fell_start_a_new_window_and_no_growth() -> None:
     found = address(sample(10, 100), sample(15, 150), sample(20, 20))
     assert found.readings()[0].ended_s == 15.0
