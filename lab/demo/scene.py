@@ -62,7 +62,7 @@ def balloon_pool(**spec: Any) -> dict[str, Any]:
     }
 
 
-BOOT_S = 20.0
+BOOT_S = 10.0
 """Median boot time of the simulated machines; real GPU nodes take 2 to 12 minutes."""
 UNNEEDED_S = 10
 """How long a node must be unneeded before the autoscaler removes it; on real clusters some 10 minutes."""

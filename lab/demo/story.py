@@ -79,7 +79,7 @@ GANG = 4
 """Pods of the training job; each takes a whole node."""
 BUSY = 6
 """Nodes of the busy hour before: two more than the pool will keep."""
-WATCH_S = 3 * UNNEEDED_S
+WATCH_S = 2 * UNNEEDED_S
 """How long the held nodes are watched; the lab's tests watch ten times the delay."""
 
 
@@ -122,7 +122,7 @@ async def _act_hold(scene: Scene, narrator: Narrator, findings: Findings) -> Non
         counts.nodes == GANG,
         f"the {BUSY - GANG} nodes beyond the size went after {gone_s:.0f} s, as they should",
     )
-    narrator.say(f"watching the {GANG} held nodes for {WATCH_S} s, three times the autoscaler's delay ...")
+    narrator.say(f"watching the {GANG} held nodes for {WATCH_S} s, twice the autoscaler's delay ...")
     stayed = await scene.stays(lambda now: now.ready == GANG, WATCH_S)
     findings.check(narrator, stayed, f"all {GANG} held nodes are still there, Ready, and none was added")
     findings.figures |= {"held_nodes": counts.nodes, "held_nodes_stayed": stayed, "held_for_s": WATCH_S}
