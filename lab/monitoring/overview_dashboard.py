@@ -81,11 +81,13 @@ _RIGHT = Row(
         ),
         number(
             "Leaders",
-            "One replica decides; none is an outage of the service, and balloons stay as they are.",
-            f"sum(max by (cluster, pod) (kube_balloons_leader{{{CLUSTER}}}))",
+            "Of each cluster, one replica decides; less is an outage of the service, and balloons stay as they are.",
+            f"sum(max by (cluster, pod) (kube_balloons_leader{{{CLUSTER}}}))"
+            f" / count(group by (cluster) (kube_balloons_leader{{{CLUSTER}}}))",
             "lead",
             below=BAD_LIGHT,
-            steps=(Step(1, GOOD_LIGHT), Step(2, BAD_LIGHT)),
+            # Of many clusters one may have two: whatever is above 1 is red.
+            steps=(Step(1, GOOD_LIGHT), Step(1.001, BAD_LIGHT)),
         ),
     ),
 )
