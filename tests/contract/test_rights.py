@@ -166,7 +166,7 @@ def sees(plane: ControlPlane, user: str, expected: int) -> None:
 
 def test_people_get_pools_with_the_roles_they_have(bound: ControlPlane) -> None:
     throttle = (Right("create", "jointhrottles", OUR),)
-    for role, expected in (("view", 1), ("edit", 1), ("admin", 1), ("kube-balloons-edit", 2)):
+    for role, expected in (("view", 1), ("edit", 1), ("admin", 1), ("kube-balloons-edit", 3)):
         bound.kubectl(
             "create", "rolebinding", f"--namespace={NAMESPACE}", role, f"--clusterrole={role}", f"--user={role}"
         )
@@ -181,6 +181,14 @@ def test_the_viewer_sees_what_the_commands_read_and_nothing_else() -> None:
     watched = {kind for rule in viewer["rules"] for kind in rule["resources"] if "watch" in rule["verbs"]}
     assert watched == {"balloonpools", "jointhrottles", "nodes", "pods"}, "what `status -w` and `top -w` follow"
     assert {verb for rule in viewer["rules"] for verb in rule["verbs"]} == {"list", "watch"}
+
+
+def test_people_may_read_what_they_may_change() -> None:
+    """`kubectl apply`, `edit` and `scale` read first."""
+    writers = [role for role in roles() if role["metadata"]["name"].endswith(("-edit", "-throttle-editor"))]
+    rules = [set(rule["verbs"]) for role in writers for rule in role["rules"]]
+    assert len(writers) == 2
+    assert all("get" in verbs for verbs in rules if "patch" in verbs)
 
 
 def roles() -> list[Object]:
