@@ -20,7 +20,10 @@ from throttler.service.throttle_metrics import STAGES
 
 @dataclass(frozen=True)
 class Selector:
-    """One vector selector; `function` is what stands directly around it, empty for none."""
+    """One vector selector; `function` is what stands directly around it, empty for none.
+
+    A matcher of what a series must not have (`!=`, `!~`) has an empty value.
+    """
 
     name: str
     matchers: dict[str, str]
@@ -60,7 +63,8 @@ def _collect(node: Any, function: str, found: list[Selector]) -> None:
 
 
 def _selector(node: Any, function: str, *, has_range: bool) -> Selector:
-    matchers = {each.name: each.value for each in node.matchers.matchers}
+    unwanted = (promql_parser.MatchOp.NotEqual, promql_parser.MatchOp.NotRe)
+    matchers = {each.name: "" if each.op in unwanted else each.value for each in node.matchers.matchers}
     return Selector(node.name, matchers, function, has_range)
 
 
