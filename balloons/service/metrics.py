@@ -195,8 +195,12 @@ class Metrics:
         key, status, reason = decision.pool, decision.status, decision.because.reason
         for name, gauge in self._pool_gauges.items():
             gauge.labels(key.namespace, key.name).set(getattr(status, name))
+        present = standing(reason)
+        if decision.is_dry_run and present is Standing.MOVING:
+            # Nothing is on its way: it gets no balloons, as a paused pool gets none.
+            present = Standing.SETTLED
         for state in Standing:
-            self._standing.labels(key.namespace, key.name, state.name.lower()).set(standing(reason) is state)
+            self._standing.labels(key.namespace, key.name, state.name.lower()).set(present is state)
         for warmth in Found:
             self._bound.labels(key.namespace, key.name, warmth.value)
         if reason in HELD_UP and self._reasons.get(key) != decision.because.code:

@@ -108,3 +108,16 @@ def test_counts_and_standing_begin_and_end_with_the_pool() -> None:
     metrics.show([])
     assert bound("warm") is None
     assert stands("stuck") is None
+
+
+def test_a_pool_in_a_dry_run_is_not_on_its_way() -> None:
+    """It gets no balloons, and no alert that it is cold."""
+    metrics = Metrics("1.2.3")
+    decision = PoolDecision(POOL, because(Reason.GROWING, growth=4, target=4), PoolStatus(target=4), is_dry_run=True)
+    metrics.show([decision])
+    labels = {"namespace": "ns", "pool": "gpu"}
+    stands = {
+        standing: metrics.registry.get_sample_value("kube_balloons_pool_standing", {**labels, "standing": standing})
+        for standing in ("settled", "moving")
+    }
+    assert stands == {"settled": 1, "moving": 0}
