@@ -115,7 +115,13 @@ class Watches:
         return self._set.version_of(plural)
 
     def has_pod(self, node: str, uid: str) -> bool:
-        """Whether the pod is still there and not leaving."""
+        """Whether the pod is still there and not leaving, as far as pods are seen at all.
+
+        Nobody waits for one to go that cannot be seen to: what keeps `maxSize` while pods are not seen may not wait.
+        """
+        caches = self._set.caches
+        if not all(caches[name].store.is_complete for name in (PODS.plural, FAILED_BALLOONS)):
+            return False
         pod = self._index.pod_on(node, uid) or self._index.failed_balloon(uid)
         return pod is not None and not pod.is_terminating
 

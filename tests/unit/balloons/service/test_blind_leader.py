@@ -7,11 +7,16 @@ from typing import Any, cast
 
 import pytest
 
+from balloons.service.loop import Wake
 from balloons.service.metrics import Metrics
+from balloons.service.preemptions import Preemptions
 from balloons.service.run import OWN_WINDOW_S, Clients, Service
 from balloons.service.settings import OFF, ServiceSettings
+from balloons.service.watches import Watches
+from balloons.view.snapshot import Index
 from tests.unit.balloons.service.large_cluster import LargeCluster
 from tests.unit.throttler.kube.fake_api import client_for, status_answer
+from tests.world import work
 from throttler.kube.lease import Elector, ElectorSettings
 from throttler.kube.requests import Request
 from throttler.scraping.signal_watch import OwnAttempts
@@ -129,3 +134,12 @@ async def test_balloons_whose_crd_is_deleted_stay_while_it_is_gone() -> None:
         await asyncio.sleep(700)
         assert leaders(first, second) == [False, False]
         assert cluster.objects["deployments"][key]["metadata"]["uid"] == made["metadata"]["uid"]
+
+
+async def test_nobody_waits_for_a_balloon_to_go_while_pods_are_not_seen() -> None:
+    """It was released just before the view was lost: what keeps maxSize was put off for two minutes."""
+    clock, index = asyncio.get_running_loop().time, Index("kube-balloons")
+    watches = Watches(cast(Any, None), index, Wake(clock), Metrics("test"), Preemptions(), clock=clock)
+    index.change_pod(None, work("balloon", "n1"))
+    assert not watches.is_complete
+    assert not watches.has_pod("n1", "uid-balloon")
