@@ -450,8 +450,8 @@ def _pool(pool: PoolFacts, figures: _Figures, nodes: int, *, is_only: bool) -> P
     own_nodes = nodes if is_only and stated.nodes is not None else pool.nodes
     ceilings = pool.ceilings
     if stated.max_nodes is not None:
-        name = f"{figures.by}max-nodes"
-        ceilings = (*ceilings, Ceiling(name=name, nodes=max(0, int(stated.max_nodes) - own_nodes)))
+        name, most = f"{figures.by}max-nodes", int(stated.max_nodes)
+        ceilings = (*ceilings, Ceiling(name=name, nodes=max(0, most - nodes), detail=f"nodes {most}, now {nodes}"))
     return replace(
         pool,
         nodes=own_nodes,

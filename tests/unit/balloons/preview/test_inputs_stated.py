@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from balloons.preview.inputs import (
+    Ceiling,
     Known,
     PlanInputs,
     Source,
@@ -109,10 +110,19 @@ def test_nodes_are_those_of_an_only_pool_and_bound_what_may_come() -> None:
     assert (pool.nodes, pool.ceilings[-1].nodes) == (50, 20)
     (pool,) = with_stated(inputs(), Stated(max_nodes=15), "").pools
     assert (pool.nodes, pool.ceilings[-1].nodes, pool.ceilings[-1].name) == (20, 0, "max-nodes")
-    (pool,) = with_stated(replace(inputs(), nodes=30), Stated(max_nodes=25)).pools
+    (pool,) = with_stated(replace(inputs(), nodes=30), Stated(max_nodes=35)).pools
     assert (pool.nodes, pool.ceilings[-1].nodes) == (20, 5), "ten nodes are of no pool"
-    two = replace(inputs(), pools=(*inputs().pools, replace(inputs().pools[0], name="b", nodes=3)))
+    two = replace(inputs(), nodes=23, pools=(*inputs().pools, replace(inputs().pools[0], name="b", nodes=3)))
     assert [pool.nodes for pool in with_stated(two, Stated(nodes=50)).pools] == [20, 3]
+
+
+def test_most_nodes_are_those_of_the_cluster_whichever_pool_grows() -> None:
+    """Of two pools with 20 and 3 nodes either has room for what the cluster has, and not for what it has not itself."""
+    two = replace(inputs(), nodes=23, pools=(*inputs().pools, replace(inputs().pools[0], name="b", nodes=3)))
+    found = [pool.ceilings[-1] for pool in with_stated(two, Stated(max_nodes=30)).pools]
+    assert found == [Ceiling(name="--max-nodes", nodes=7, detail="nodes 30, now 23")] * 2
+    found = [pool.ceilings[-1] for pool in with_stated(two, Stated(max_nodes=70, nodes=50)).pools]
+    assert found == [Ceiling(name="--max-nodes", nodes=20, detail="nodes 70, now 50")] * 2
 
 
 def test_a_raised_rate_is_raised_with_its_burst() -> None:

@@ -190,7 +190,7 @@ def test_what_is_stated_stands_before_what_was_known() -> None:
     found = with_stated(assumed_inputs(), Stated(boot=45, daemonsets=20, max_nodes=70, nodes=50))
     assert (found.pools[0].boot_s.value, found.pools[0].boot_s.detail) == (45, "--boot")
     assert found.servers.join_cpu_s.value > assumed_inputs().servers.join_cpu_s.value
-    assert found.pools[0].ceilings == (Ceiling(name="--max-nodes", nodes=20),)
+    assert found.pools[0].ceilings == (Ceiling(name="--max-nodes", nodes=20, detail="nodes 70, now 50"),)
 
 
 def a_pool(price: float | None = 10.0, *, name: str = "gpu", warm: int = 3, instance_type: str = "big") -> PoolFacts:
