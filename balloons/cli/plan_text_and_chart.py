@@ -153,9 +153,11 @@ def comparison_lines(comparison: Comparison, look: Look) -> list[str]:
     """A saved plan against what happened."""
     saved = comparison.saved
     name = f" in {printable(saved.pool)}" if saved.pool else ""
+    high = "no end" if saved.high_s is None else duration(saved.high_s)
+    end = f" in {duration(saved.eta_s)} (nine in ten: {duration(saved.low_s)} to {high})"
     text = [
-        f"Planned {saved.at:%Y-%m-%d %H:%M:%S} UTC: {count(saved.nodes, 'node')}{name} in {duration(saved.eta_s)} "
-        f"(nine in ten: {duration(saved.low_s)} to {duration(saved.high_s)})",
+        f"Planned {saved.at:%Y-%m-%d %H:%M:%S} UTC: {count(saved.nodes, 'node')}{name}"
+        f"{', and no end' if saved.eta_s is None else end}",
         f"Since then {count(comparison.came, 'node')} came, {comparison.ready:,} of them usable; "
         f"it began {duration(max(0.0, comparison.since_s))} after the plan"
         if comparison.came

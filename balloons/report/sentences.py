@@ -242,7 +242,9 @@ def _gang_starts(gang: Gang, plan: Document) -> str:
         return "can start now, on nodes that are there"
     if plan.nodes_coming < plan.request.add_nodes or plan.eta is None:
         return "can never start: not all nodes that it needs can come"
-    return f"can start in {duration(plan.eta.median_seconds)}"
+    if _is_stuck(plan):
+        return "can never start: machines are destroyed before they have joined"
+    return f"can start in {ends(plan)}"
 
 
 def first(texts: Iterable[str], most: int) -> list[str]:

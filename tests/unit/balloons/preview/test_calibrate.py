@@ -395,6 +395,20 @@ def test_a_plan_that_nothing_followed_says_no_beginning() -> None:
 
 
 @pytest.mark.parametrize(
+    ("eta_s", "high_s", "end"),
+    [
+        (100.0, 120.0, " in 1m40s (nine in ten: 1m20s to 2m)"),
+        (100.0, None, " in 1m40s (nine in ten: 1m20s to no end)"),
+        (None, None, ", and no end"),
+    ],
+)
+def test_a_plan_without_an_end_is_said_to_have_none(eta_s: float | None, high_s: float | None, end: str) -> None:
+    """It said "in never (nine in ten: never to never)"."""
+    plan = replace(saved_plan(saved()), eta_s=eta_s, low_s=80.0, high_s=high_s)
+    assert comparison_lines(compared(plan, ()), Look())[0].partition("6 nodes in gpu")[2] == end
+
+
+@pytest.mark.parametrize(
     "body", [{}, [], {"kind": "Plan"}, saved(nodesComing=0), saved(nodesComing="6"), saved(kind="x")]
 )
 def test_what_is_no_plan_is_refused(body: Any) -> None:

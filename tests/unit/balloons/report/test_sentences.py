@@ -302,6 +302,13 @@ def gang(**changes: Any) -> dict[str, Any]:
         ({"isPlaceable": False, "fitsNow": True}, {}, "can never start: not all of it fits"),
         ({}, {"nodesComing": 99}, "can never start: not all nodes that it needs can come"),
         ({}, {"eta": None}, "can never start: not all nodes that it needs can come"),
+        ({}, {"pacing": of_side(refusedShare=0.2)}, "can start in > 4m"),
+        ({}, {"eta": eta(None)}, "can start in > 12h"),
+        (
+            {},
+            {"eta": eta(None), "pacing": of_side(isStuck=True)},
+            "can never start: machines are destroyed before they have joined",
+        ),
     ],
 )
 def test_when_a_gang_can_start(changes: dict[str, Any], plan: dict[str, Any], fits: str) -> None:
