@@ -18,7 +18,7 @@ from balloons.cli.plan_text_and_chart import PLAN_ROWS, answer_lines, chart, com
 from balloons.cli.terminal import CommandError, ExitCode, Look, Row, table, working
 from balloons.cli.version_command import own_version
 from balloons.cluster import seen_cluster
-from balloons.cluster.kinds import Kind
+from balloons.cluster.kinds import NODES, Kind
 from balloons.cluster.seen_cluster import SeenCluster
 from balloons.preview.fitting import Fitting, PodsError, asked_pods, fit_pods
 from balloons.preview.forecast import NONE, THROTTLE, PolicyError
@@ -96,6 +96,15 @@ def compare(options: Mapping[str, Any]) -> int:
     if options["offline"]:
         raise CommandError("--compare needs a cluster, or --from FILE: --offline has none", ExitCode.BAD_INPUT)
     cluster = see(dict(options), "plan", KINDS)
+    if cluster.listed(NODES).unread is not None:
+        raise CommandError("a plan is compared with the nodes that came, and no nodes could be read")
+    if cluster.taken_at < saved.at:
+        taken, made = (f"{time:%Y-%m-%d %H:%M:%S} UTC" for time in (cluster.taken_at, saved.at))
+        raise CommandError(
+            f"{options['compare']}: it was made at {made}, after this look at the cluster ({taken}); "
+            "accepted: a plan that is older",
+            ExitCode.BAD_INPUT,
+        )
     comparison = compared(saved, births_in(cluster, saved.at.timestamp()))
     if options["output"] in ("json", "yaml"):
         click.echo(printed(comparison_json(comparison, cluster.taken_at), options["output"]), nl=False)

@@ -4,12 +4,15 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
 import pytest
 
 from balloons.cli.main import balloons as commands
+from balloons.cluster.seen_cluster import Listed, Unread
+from balloons.reading.read_cluster import read_archive, write_archive
 from tests.commands import balloons
 from tests.published_schema import problems
 
@@ -63,6 +66,25 @@ def test_a_comparison_has_the_form_that_was_asked_for(tmp_path: Path) -> None:
     assert wide == table
     assert table.splitlines()[1] == "Since then no node came"
     assert json.loads(data)["kind"] == "PlanComparison"
+
+
+def test_a_comparison_with_nodes_that_nobody_saw_says_so(tmp_path: Path) -> None:
+    """Where nodes may not be listed, and with a dump of last week, it said that no node came."""
+    saved, example = tmp_path / "plan.json", read_archive(EXAMPLE)
+    assert balloons("plan", "--from", EXAMPLE, "--add", "20", "--save", str(saved)).returncode == 0
+    with (tmp_path / "dump").open("wb") as file:
+        nodes = Listed(unread=Unread.FORBIDDEN)
+        write_archive(replace(example, lists={**example.lists, "nodes": nodes}), file)
+    blind = balloons("plan", "--compare", str(saved), "--from", str(tmp_path / "dump"))
+    assert (blind.returncode, blind.stdout) == (1, "")
+    assert blind.stderr.endswith("a plan is compared with the nodes that came, and no nodes could be read\n")
+    saved.write_text(saved.read_text().replace("2026-11-20T14:30:00Z", "2026-11-20T14:30:01Z"))
+    early = balloons("plan", "--compare", str(saved), "--from", EXAMPLE)
+    assert (early.returncode, early.stdout) == (2, "")
+    assert early.stderr.endswith(
+        f"error: {saved}: it was made at 2026-11-20 14:30:01 UTC, after this look at the cluster "
+        "(2026-11-20 14:30:00 UTC); accepted: a plan that is older\n"
+    )
 
 
 def test_broken_promise_is_code_three() -> None:
