@@ -216,7 +216,8 @@ def _cluster(tar: tarfile.TarFile) -> SeenCluster:
     head: _Head | None = None
     objects: dict[str, tuple[tuple[bytes, ...], int]] = {}
     for member in tar:
-        content = tar.extractfile(member) if member.isreg() else None
+        # A sparse file is regular, and its holes stand for any number of bytes that no bound on the content counts.
+        content = tar.extractfile(member) if member.isreg() and not member.issparse() else None
         if content is None:
             raise ArchiveError(f"{member.name[:200]!r} is not a regular file; {ACCEPTED}")
         if member.name == HEAD and head is None:

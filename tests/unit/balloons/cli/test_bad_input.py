@@ -137,6 +137,8 @@ def test_a_file_that_is_no_dump_is_told_why_and_what_is_one(tmp_path: Path) -> N
     archive(tmp_path / "hostile", member("../../etc/passwd", 1))
     archive(tmp_path / "link", member("cluster.json", type=tarfile.SYMTYPE, linkname="/etc/passwd"))
     archive(tmp_path / "large", member("lists/pods.jsonl", 1 << 26))
+    holes = {"GNU.sparse.map": f"{1 << 40},1", "GNU.sparse.size": f"{(1 << 40) + 1}"}
+    archive(tmp_path / "sparse", member("cluster.json", 1, pax_headers=holes))
     said = {file.name: refused("status", "--from", str(file)).partition(": ")[2] for file in tmp_path.iterdir()}
     assert said == {
         "empty": f"not a dump, or a damaged one; {DUMP}",
@@ -146,6 +148,7 @@ def test_a_file_that_is_no_dump_is_told_why_and_what_is_one(tmp_path: Path) -> N
         "hostile": f"'../../etc/passwd' is no part of a dump; {DUMP}",
         "link": f"'cluster.json' is not a regular file; {DUMP}",
         "large": f"an object has more than 4,194,304 bytes; {DUMP}",
+        "sparse": f"'cluster.json' is not a regular file; {DUMP}",
     }
 
 
