@@ -15,17 +15,19 @@ from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.kinds import Kind
 from balloons.cluster.object_fields import is_true, moment, name_of, namespace_of, part, parts, text, whole
 from balloons.cluster.seen_cluster import SeenCluster
-from throttler.kube.cluster_autoscaler import CapacityQuota
+from throttler.kube.cluster_autoscaler import NODES, CapacityQuota
 from throttler.kube.karpenter import NodePool
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import MIRROR_ANNOTATION, POOL_LABEL, Pod
-from throttler.kube.quantities_and_durations import Resources
+from throttler.kube.quantities_and_durations import QuantityError, Resources, parse_quantity
 from throttler.kube.taints import Taint, is_joining_taint, untolerated
 from throttler.levers.node_pool_ceiling import ACCELERATORS
 from throttler.levers.pool_shares import may_hold, may_make
 from throttler.levers.scheduling_gate import PACED_GATE
 
 _CLAIM = {"Launched": "launched", "Registered": "registered", "Initialized": "initialized"}
+ONE = 1000
+"""In milli-units."""
 SAME_MOMENT = timedelta(minutes=1)
 """A condition and the Event of one change are written by two calls, and either may be tried again."""
 SAME_WRITE = timedelta(seconds=5)
@@ -221,8 +223,9 @@ def explain_pod(cluster: SeenCluster, namespace: str, name: str) -> Timeline | N
     steps += _way_of_its_node(cluster, pod)
     node = text(pod, "spec", "nodeName")
     if not node and not _has_ended(pod):
-        steps += [*held_by_throttles(cluster), *_used_up(seen_cluster.quotas(cluster))]
-        steps += _closed(seen_cluster.node_pools(cluster), seen_cluster.nodes(cluster), seen_cluster.one_pod(pod))
+        asking = seen_cluster.one_pod(pod)
+        steps += [*held_by_throttles(cluster), *_used_up(seen_cluster.quotas(cluster), asking)]
+        steps += _closed(seen_cluster.node_pools(cluster), seen_cluster.nodes(cluster), asking)
     return Timeline(
         subject=f"pod/{name} -n {namespace}",
         seen_at=cluster.taken_at,
@@ -243,11 +246,12 @@ def _way_of_its_node(cluster: SeenCluster, pod: Any) -> list[Step]:
     return [Step(what=f"node {node_name} {step.what}", at=step.at) for step in way_of(node, claim)]
 
 
-def _used_up(quotas: Iterable[CapacityQuota]) -> Iterator[Step]:
+def _used_up(quotas: Iterable[CapacityQuota], pod: Pod | None) -> Iterator[Step]:
+    """Quotas that leave no node as large as the pod."""
     for quota in quotas:
         used = quota.status.used.resources if quota.status.used else {}
         limits = quota.spec.limits.resources
-        if any(name in used and str(used[name]) == str(limit) for name, limit in limits.items()):
+        if used and not _has_room(limits, used, pod.requests if pod else {}):
             yield Step(what=f"capacityquota {quota.metadata.name} is used up", message=_amounts(limits))
 
 
@@ -270,9 +274,33 @@ def _closed(pools: Sequence[NodePool], nodes: Iterable[Node], pod: Pod | None) -
         if not pool.is_usable:
             said = [condition.message for condition in pool.status.conditions or () if condition.type == "Ready"]
             steps.append(Step(what=f"nodepool {name} is not Ready", message="; ".join(said)))
-        elif any(str(pool.status.resources.get(resource)) == str(limit) for resource, limit in limits.items()):
+        elif not _has_room(limits, pool.status.resources, pod.requests if pod else {}):
             steps.append(Step(what=f"nodepool {name} is at its limits", message=_amounts(limits)))
+        elif not _has_room(limits, pool.status.resources, _smallest(sizes[name])):
+            steps.append(Step(what=f"nodepool {name} has no room for a node like its own", message=_amounts(limits)))
     return steps
+
+
+def _smallest(sizes: Sequence[Resources]) -> Resources:
+    """Of each resource what every node has."""
+    return {name: min(size.get(name, 0) for size in sizes) for size in sizes[:1] for name in size}
+
+
+def _has_room(limits: Mapping[str, Any], used: Mapping[str, Any], node: Resources) -> bool:
+    """Whether one more node with so much of each fits all limits that can be read."""
+    for name, limit in limits.items():
+        most, taken = _milli(limit), _milli(used.get(name, "0"))
+        more = ONE if name == NODES else max(1, node.get(name, 0))
+        if most is not None and taken is not None and taken + more > most:
+            return False
+    return True
+
+
+def _milli(amount: Any) -> int | None:
+    try:
+        return parse_quantity(str(amount))
+    except QuantityError:
+        return None
 
 
 def _why_not(pool: NodePool, sizes: Sequence[Resources], pod: Pod) -> str:
