@@ -289,7 +289,7 @@ def pool_at_limits(facts: Facts) -> Iterator[Trouble]:
 def never_joined(facts: Facts) -> Iterator[Trouble]:
     """Machines near or past Karpenter's kill timers."""
     for claim in seen_cluster.node_claims(facts.cluster):
-        age_s = facts.now_s - claim.metadata.created_s
+        age_s = facts.now_s - claim.metadata.created_s if claim.metadata.created_s else 0.0
         limit_s = REGISTRATION_S if claim.is_launched else LAUNCH_S
         if not claim.is_registered and not claim.is_deleting and age_s > limit_s * 0.8:
             stage = "registered" if claim.is_launched else "launched"

@@ -75,13 +75,14 @@ def unseen_monitors(facts: Facts) -> Iterator[Trouble]:
 def stuck_taints(facts: Facts) -> Iterator[Trouble]:
     """Nodes that were to be released long ago."""
     for node in facts.nodes:
+        age_s = facts.now_s - node.created_s if node.created_s else 0.0
         for taint in node.taints:
             # The node life-cycle controller's own taint stands for a node that is not Ready: that has its own check.
             is_start = is_joining_taint(taint) and (taint.key != NOT_READY_TAINT or node.is_ready)
-            if is_start and facts.now_s - node.created_s > TAINT_LIMIT_S and not node.is_deleting:
+            if is_start and age_s > TAINT_LIMIT_S and not node.is_deleting:
                 yield Trouble(
                     f"node/{node.name}",
-                    f"it still has the startup taint {taint.key} after {(facts.now_s - node.created_s) / 60:.0f} min: "
+                    f"it still has the startup taint {taint.key} after {age_s / 60:.0f} min: "
                     "no work starts there, and after 15 min it counts as unready",
                     f"kubectl taint node {node.name} {shlex.quote(f'{taint.key}:{taint.effect}-')}",
                 )

@@ -30,6 +30,11 @@ def leaving(thing: Thing) -> Thing:
     return {**thing, "metadata": {**thing["metadata"], "deletionTimestamp": "2026-11-21T11:59:00Z"}}
 
 
+def undated(thing: Thing) -> Thing:
+    """As in a manifest: it was found to be half a century old."""
+    return {**thing, "metadata": {key: told for key, told in thing["metadata"].items() if key != "creationTimestamp"}}
+
+
 TAINTING = throttle(startupTaint={"key": TAINT})
 TWO_GROUPS = [in_group("n1", "gpu"), in_group("n2", "general")]
 BY_NAME = throttle(nodePoolLimits={"names": ["spot"]})
@@ -42,6 +47,7 @@ TWO_POOLS = [node_pool(name="spot"), node_pool(name="general")]
         ("KB028", {kinds.NODES: TWO_GROUPS, kinds.THROTTLES: [refused(GPU_QUOTA)]}, False),
         ("KB028", {kinds.NODES: TWO_GROUPS, kinds.THROTTLES: [throttle(), GPU_QUOTA]}, True),
         ("KB032", {kinds.NODE_CLAIMS: [leaving(claim("True", "False"))]}, False),
+        ("KB032", {kinds.NODE_CLAIMS: [undated(claim("True", "False"))]}, False),
         ("KB033", {kinds.NODE_POOLS: [with_taints([TAINT], [])], kinds.THROTTLES: [throttle(), TAINTING]}, True),
         ("KB033", {kinds.NODE_POOLS: [with_taints([TAINT], [TAINT])], kinds.THROTTLES: [TAINTING]}, False),
         ("KB033", {kinds.NODE_POOLS: [with_taints([], [])], kinds.THROTTLES: [TAINTING]}, False),

@@ -68,12 +68,21 @@ def tainted(key: str, created: str, ready: str = "True", **metadata: str) -> Clu
     return {kinds.NODES: [node("n1", created=created, ready=ready, taints=taints, metadata=metadata)]}
 
 
+def undated() -> Cluster:
+    """As in a manifest: its taint was found to be half a century old."""
+    objects = tainted(TAINT, "2026-11-21T11:00:00Z")
+    for thing in objects[kinds.NODES]:
+        del thing["metadata"]["creationTimestamp"]
+    return objects
+
+
 @pytest.mark.parametrize(
     ("objects", "is_found"),
     [
         (tainted(TAINT, "2026-11-21T11:50:00Z"), False),
         (tainted(TAINT, "2026-11-21T11:49:59Z"), True),
         (tainted(TAINT, "2026-11-21T11:00:00Z", deletionTimestamp="2026-11-21T11:59:00Z"), False),
+        (undated(), False),
         (tainted(NOT_READY_TAINT, "2026-11-21T11:49:59Z"), True),
         (tainted(NOT_READY_TAINT, "2026-11-21T11:49:59Z", ready="False"), False),
         (tainted("mine", "2026-11-21T11:00:00Z", ready="False"), False),
