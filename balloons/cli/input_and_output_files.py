@@ -62,7 +62,8 @@ def prices(path: str | None, price: float | None) -> Mapping[str, float]:
             raise _bad(path or "", "accepted: a mapping of instance types to prices per hour")
         for name, value in document.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < PRICES_BELOW:
-                raise _bad(path or "", f"price of {str(name)[:80]}: {str(value)[:40]!r}; accepted: a number, 0 or more")
+                price_of = f"price of {str(name)[:80]}: {str(value)[:40]!r}"
+                raise _bad(path or "", f"{price_of}; accepted: a number, 0 or more, below {PRICES_BELOW:,}")
             by_type[str(name)] = float(value)
     return by_type
 

@@ -23,7 +23,17 @@ from balloons.cluster.seen_cluster import SeenCluster
 from balloons.preview.fitting import Fitting, PodsError, asked_pods, fit_pods
 from balloons.preview.forecast import NONE, THROTTLE, PolicyError
 from balloons.preview.from_cluster import KINDS, births_in, loads_of, plan_inputs
-from balloons.preview.inputs import NAMES, PlanInputs, StatedError, ThrottleFacts, assumed_inputs, with_stated
+from balloons.preview.inputs import (
+    NAMES,
+    PlanInputs,
+    Stated,
+    StatedError,
+    ThrottleFacts,
+    accepted,
+    assumed_inputs,
+    check,
+    with_stated,
+)
 from balloons.preview.plan_json import SavedPlanError, compared, comparison_json, plan_json, saved_plan
 from balloons.preview.scale_up_plan import Asked, PlanError, ScaleUpPlan, make_plan
 from balloons.preview.simulate import Cell, Sweep, simulate, simulation_json
@@ -293,9 +303,12 @@ def _from_file(options: Mapping[str, Any]) -> dict[str, Any]:
             text = f"{path}: {str(name)[:60]!r} is not known; accepted: {', '.join(NAMES)}"
             raise CommandError(text, ExitCode.BAD_INPUT)
         try:
-            number = _value(name, str(value))
+            stated[name.replace("-", "_")] = _value(name, str(value))
         except click.BadParameter as error:
-            raise CommandError(f"{path}: {name}: {str(value)[:60]!r} is no number", ExitCode.BAD_INPUT) from error
-        if options[name.replace("-", "_")] is None:
-            stated[name.replace("-", "_")] = number
-    return stated
+            text = f"{path}: {name} {str(value)[:60]!r}: accepted: {accepted(name.replace('-', '_'))}"
+            raise CommandError(text, ExitCode.BAD_INPUT) from error
+    try:
+        check(Stated(**stated))
+    except StatedError as error:
+        raise CommandError(f"{path}: {error}", ExitCode.BAD_INPUT) from error
+    return {name: number for name, number in stated.items() if options[name] is None}

@@ -81,6 +81,32 @@ def test_of_a_file_with_several_documents_none_is_taken_for_the_one(arguments: t
     assert refused(*arguments, str(path)) == f"{path}: 2 documents; accepted: one"
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("servers: 500", "servers 500: accepted: a whole number from 1 to 100"),
+        ("servers: many", "servers 'many': accepted: a whole number from 1 to 100"),
+        ("server-cores: [4]", "server-cores '[4]': accepted: a number from 0.1 to 1,000"),
+        ("boot: soon", "boot 'soon': accepted: 0.1s to 24h00m"),
+        ("kill-timer: 48h", "kill-timer 2d00h: accepted: 1s to 24h00m"),
+    ],
+)
+def test_a_figure_of_a_file_is_told_with_its_file(text: str, sentence: str, tmp_path: Path) -> None:
+    """One out of bounds was told as an option that nobody had given."""
+    path = tmp_path / "figures.yaml"
+    path.write_text(text)
+    assert refused("simulate", "--offline", "--file", str(path)) == f"{path}: {sentence}"
+
+
+@pytest.mark.parametrize("price", ["1000000", "-1", "'3'"])
+def test_a_price_of_a_file_is_told_both_of_its_bounds(price: str, tmp_path: Path) -> None:
+    path = tmp_path / "prices.yaml"
+    path.write_text(f"p5: {price}")
+    bare = price.strip("'")
+    accepted = "accepted: a number, 0 or more, below 1,000,000"
+    assert refused(*OFFLINE, "--prices", str(path)) == f"{path}: price of p5: {bare!r}; {accepted}"
+
+
 @pytest.mark.parametrize("text", ["1_000", "٣", " 1"])
 def test_a_number_is_written_in_plain_digits(text: str) -> None:
     assert "accepted: a whole number from 1 to 100" in refused(*OFFLINE, "--servers", text)
