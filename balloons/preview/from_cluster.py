@@ -23,6 +23,7 @@ from balloons.preview.inputs import (
     BACKGROUND,
     BOOT_JITTER,
     BOOT_S,
+    BOUNDS,
     CORES,
     KARPENTERS_LOOK_S,
     PRICES_BELOW,
@@ -321,7 +322,7 @@ def _servers(
 ) -> ServerFacts:
     count = assumed.count
     if detected.api_servers:
-        count = Known.stated(detected.api_servers, "the EndpointSlices of default/kubernetes")
+        count = _stated("servers", detected.api_servers, "the EndpointSlices of default/kubernetes")
     cost = join_cpu_s(daemons.value)
     share, join_s = learned.load_per_join, learned.join_s
     if throttle is not None and share and join_s:
@@ -343,21 +344,31 @@ def _controllers(
     return replace(
         assumed,
         daemon_sets=daemons or assumed.daemon_sets,
-        pods_per_s=_flag(manager, "kube-api-qps", assumed.pods_per_s),
-        burst=_flag(manager, "kube-api-burst", assumed.burst),
-        binds_per_s=_flag(scheduler, "kube-api-qps", assumed.binds_per_s),
-        reaction_s=_flag(autoscaler, "scan-interval", reaction(births, assumed.reaction_s)),
+        pods_per_s=_flag(manager, "kube-api-qps", "controller_qps", assumed.pods_per_s),
+        burst=_flag(manager, "kube-api-burst", "controller_qps", assumed.burst),
+        binds_per_s=_flag(scheduler, "kube-api-qps", "scheduler_qps", assumed.binds_per_s),
+        reaction_s=_flag(autoscaler, "scan-interval", "reaction", reaction(births, assumed.reaction_s)),
         look_s=KARPENTERS_LOOK_S if is_karpenter else assumed.look_s,
         is_look_prompted=is_karpenter,
-        kill_timer_s=_flag(autoscaler, "max-node-provision-time", assumed.kill_timer_s),
+        kill_timer_s=_flag(autoscaler, "max-node-provision-time", "kill_timer", assumed.kill_timer_s),
     )
 
 
-def _flag(component: Component | None, name: str, known: Known) -> Known:
+def _flag(component: Component | None, name: str, figure: str, known: Known) -> Known:
     """The flag's value, as a number or a time; `known` where it is not set, or says nothing that can be read."""
     flag = component.flags.get(name, "") if component else ""
     value = _number(flag)
-    return known if value is None or component is None else Known.stated(value, f"--{name} of {component.name}")
+    return known if value is None or component is None else _stated(figure, value, f"--{name} of {component.name}")
+
+
+def _stated(figure: str, value: float, by: str) -> Known:
+    """What an object says of a figure, or the nearest that the option of this name accepts.
+
+    With a server that makes a pod in a year no run would come to its end.
+    """
+    low, high = BOUNDS[figure]
+    taken = min(high, max(low, value))
+    return Known.stated(taken, by if taken == value else f"{by}, which says {value:g}")
 
 
 def _number(flag: str) -> float | None:
@@ -374,7 +385,7 @@ def _daemon_sets(daemon_sets: tuple[DaemonSet, ...], nodes: tuple[Node, ...]) ->
     if not daemon_sets or not sample:
         return None
     counts = [sum(wants_daemon(daemon_set, node, _lasting(node)) for daemon_set in daemon_sets) for node in sample]
-    return Known.stated(statistics.median(counts), f"{count(len(daemon_sets), 'DaemonSet')} of the cluster")
+    return _stated("daemonsets", statistics.median(counts), f"{count(len(daemon_sets), 'DaemonSet')} of the cluster")
 
 
 def _lasting(node: Node) -> tuple[Taint, ...]:

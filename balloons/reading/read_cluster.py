@@ -23,10 +23,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated, Any
 
 import msgspec
 import yaml
+from msgspec import Meta
 
 from balloons.cluster.kinds import ALL_KINDS, KIND_BY_NAME, Kind, kept
 from balloons.cluster.seen_cluster import MOST_OBJECTS, Listed, SeenCluster, Unread, minor_of
@@ -126,6 +127,8 @@ MOST_RATIO = 200
 """How far content may exceed the file: JSON of a real cluster packs 10 to 60 times smaller, a bomb 1,000 times."""
 FREE_BYTES = 16 * 1024 * 1024
 """Content that is read whatever its ratio."""
+YEARS = range(1970, 9999)
+"""In which a dump may be taken: from other ones on there is no day before or after in any calendar."""
 LONGEST_LINE = 4 * 1024 * 1024
 """Above what etcd stores of one object (1.5 MiB by default)."""
 _CHUNK = 1024 * 1024
@@ -156,7 +159,7 @@ class ArchiveError(Exception):
 class _Head(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     api_version: str
     kind: str
-    taken_at: datetime
+    taken_at: Annotated[datetime, Meta(tz=True)]
     version: str = ""
     context: str = ""
     lists: dict[str, "_ListHead"] = {}
@@ -246,6 +249,8 @@ def _read_head(text: bytes) -> _Head:
         raise ArchiveError(f"{HEAD}: {error}; {ACCEPTED}") from error
     if (head.api_version, head.kind) != (FORMAT, "Dump"):
         raise ArchiveError(f"{HEAD}: {head.kind} {head.api_version} is not accepted; accepted: Dump {FORMAT}")
+    if head.taken_at.year not in YEARS:
+        raise ArchiveError(f"{HEAD}: takenAt {head.taken_at.isoformat()} is not accepted; {ACCEPTED}")
     return head
 
 
