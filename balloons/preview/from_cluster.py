@@ -33,6 +33,7 @@ from balloons.preview.inputs import (
     NodeShape,
     PlanInputs,
     PoolFacts,
+    ResourceLimit,
     ServerFacts,
     ThrottleFacts,
     assumed_inputs,
@@ -140,24 +141,22 @@ def price_of(node: Node) -> float | None:
 
 def of_node_pool(node_pool: NodePool, size: Resources | None) -> Ceiling | None:
     """What `spec.limits` leave; None without limits, or where nothing tells how large a machine is."""
-    limits = _limits(node_pool)
+    amounts = _limits(node_pool)
     resources = node_pool.status.resources
-    known = []
-    for name in sorted(limits):
-        most, used, one = _milli(limits[name]), _milli(resources.get(name, "0")), _each(name, size)
+    known, limits = [], []
+    for name in sorted(amounts):
+        most, used, one = _milli(amounts[name]), _milli(resources.get(name, "0")), _each(name, size)
         if most is not None and used is not None and one:
-            known.append((max(0, most - used) // one, name, used))
+            known.append((max(0, most - used) // one, name))
+            limits.append(ResourceLimit(resource=name, most=most / 1000, used=used / 1000, per_node=one / 1000))
     if not known:
         return None
-    room, name, used = min(known)
-    detail = f"limits.{name} {limits[name]}, used {resources.get(name, '0')}"
+    room, name = min(known)
     return Ceiling(
         name=f"NodePool/{node_pool.metadata.name}",
         nodes=room,
-        detail=detail,
-        resource=name,
-        used=used / 1000,
-        per_node=_each(name, size) / 1000,
+        detail=f"limits.{name} {amounts[name]}, used {resources.get(name, '0')}",
+        limits=tuple(limits),
     )
 
 
@@ -173,9 +172,7 @@ def of_quota(quota: CapacityQuota, nodes: Iterable[Node]) -> Ceiling | None:
         name=f"CapacityQuota/{quota.metadata.name}",
         nodes=max(0, limit // 1000 - used),
         detail=f"nodes {limit // 1000}, used {used}",
-        resource=NODES,
-        used=used,
-        per_node=1,
+        limits=(ResourceLimit(resource=NODES, most=limit // 1000, used=used, per_node=1),),
     )
 
 
@@ -192,12 +189,13 @@ def of_groups(status_text: str) -> Ceiling | None:
 def lift(ceiling: Ceiling, nodes: int) -> str:
     """The command that makes room for so many more nodes; empty where none of kubectl does."""
     kind, _, name = ceiling.name.partition("/")
-    if not name or not ceiling.resource:
+    needed = {limit.resource: ceil(limit.used + nodes * limit.per_node) for limit in ceiling.limits}
+    lifted = {limit.resource: needed[limit.resource] for limit in ceiling.limits if needed[limit.resource] > limit.most}
+    if not name or not lifted:
         return ""
-    limit: dict[str, Any] = {ceiling.resource: str(ceil(ceiling.used + nodes * ceiling.per_node))}
-    if kind == "CapacityQuota":
-        limit = {"resources": {ceiling.resource: int(limit[ceiling.resource])}}
-    patch = json.dumps({"spec": {"limits": limit}}, separators=(",", ":"))
+    of_pool = {resource: str(amount) for resource, amount in lifted.items()}
+    limits = {"resources": lifted} if kind == "CapacityQuota" else of_pool
+    patch = json.dumps({"spec": {"limits": limits}}, separators=(",", ":"))
     return f"kubectl patch {kind.lower()} {shlex.quote(name)} --type merge -p {shlex.quote(patch)}"
 
 

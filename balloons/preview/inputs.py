@@ -93,6 +93,16 @@ STATUS_WRITES = Known.assumed(6, "four real scale-ups of 450 to 580 DaemonSet po
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceLimit:
+    """Of one resource what an object allows, what is in use of it now, and what each more node takes."""
+
+    resource: str
+    most: float
+    used: float
+    per_node: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ceiling:
     """An upper bound on nodes: a CapacityQuota, a NodePool's limit, a group's maximum, the cloud's quota."""
 
@@ -102,11 +112,8 @@ class Ceiling:
     """How many more may still come."""
     detail: str = ""
     """In the object's own terms: `limits.cpu 400 of 512 used`."""
-    resource: str = ""
-    """Of the object's limits, the one that binds."""
-    used: float = 0.0
-    per_node: float = 0.0
-    """Of that resource: in use now, and what each more node takes."""
+    limits: tuple[ResourceLimit, ...] = ()
+    """All that a plan knows of the object's: each has to be lifted for more nodes than it leaves room for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

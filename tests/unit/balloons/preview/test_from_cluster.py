@@ -27,7 +27,16 @@ from balloons.preview.from_cluster import (
     price_of,
     with_ceilings,
 )
-from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts, Source, Stated, assumed_inputs, with_stated
+from balloons.preview.inputs import (
+    Ceiling,
+    PlanInputs,
+    PoolFacts,
+    ResourceLimit,
+    Source,
+    Stated,
+    assumed_inputs,
+    with_stated,
+)
 from balloons.preview.plan_json import plan_json
 from balloons.preview.scale_up_plan import Asked, make_plan
 from balloons.preview.simulate import Sweep, simulate
@@ -165,26 +174,34 @@ def test_karpenters_reaction_is_learned_from_the_pods_that_its_nodes_were_made_f
     assert plan_inputs(karpenter()).controllers.reaction_s.source is Source.ASSUMED
 
 
+def cores(most: float, used: float, per_node: float = 8.0) -> ResourceLimit:
+    return ResourceLimit(resource="cpu", most=most, used=used, per_node=per_node)
+
+
+def machines(most: float, used: float) -> ResourceLimit:
+    return ResourceLimit(resource="nodes", most=most, used=used, per_node=1.0)
+
+
 @pytest.mark.parametrize(
     ("limits", "used", "binding"),
     [
-        ({"cpu": "100"}, {"cpu": "40"}, (7, "limits.cpu 100, used 40", "cpu", 40.0, 8.0)),
-        ({"cpu": "100"}, {}, (12, "limits.cpu 100, used 0", "cpu", 0.0, 8.0)),
-        ({"cpu": "10"}, {"cpu": "40"}, (0, "limits.cpu 10, used 40", "cpu", 40.0, 8.0)),
+        ({"cpu": "100"}, {"cpu": "40"}, (7, "limits.cpu 100, used 40", cores(100, 40))),
+        ({"cpu": "100"}, {}, (12, "limits.cpu 100, used 0", cores(100, 0))),
+        ({"cpu": "10"}, {"cpu": "40"}, (0, "limits.cpu 10, used 40", cores(10, 40))),
         (
-            {"cpu": "100", "nodes": "5"},
+            {"nodes": "5", "cpu": "100"},
             {"cpu": "40", "nodes": "3"},
-            (2, "limits.nodes 5, used 3", "nodes", 3.0, 1.0),
+            (2, "limits.nodes 5, used 3", cores(100, 40), machines(5, 3)),
         ),
     ],
 )
 def test_a_ceiling_says_what_is_used_and_what_each_more_machine_takes(
-    limits: dict[str, str], used: dict[str, str], binding: tuple[int, str, str, float, float]
+    limits: dict[str, str], used: dict[str, str], binding: tuple[Any, ...]
 ) -> None:
     """Of machines with 8 cores."""
     found = ceiling_of(limits, used)
     assert found is not None
-    assert (found.nodes, found.detail, found.resource, found.used, found.per_node) == binding
+    assert (found.nodes, found.detail, *found.limits) == binding
 
 
 @pytest.mark.parametrize(
@@ -227,7 +244,7 @@ def test_a_limit_that_only_our_throttle_has_set_does_not_bound_a_plan() -> None:
     }
     found = of_node_pool(msgspec.convert(body, NodePool), {"cpu": 8_000})
     assert found is not None
-    assert (found.nodes, found.resource) == (7, "cpu")
+    assert (found.nodes, [limit.resource for limit in found.limits]) == (7, ["cpu"])
 
 
 def ca() -> PlanInputs:
@@ -436,13 +453,17 @@ def test_a_sweep_over_servers_asks_about_other_ones_and_corrects_no_guess(name: 
     ("ceiling", "command"),
     [
         (Ceiling(name="NodePool/x", nodes=0), ""),
-        (Ceiling(name="--max-nodes", nodes=0, resource="nodes"), ""),
+        (Ceiling(name="--max-nodes", nodes=0, limits=(machines(7, 7),)), ""),
         (
-            Ceiling(name="NodePool/x", nodes=0, resource="cpu", used=7.5, per_node=4.0),
+            Ceiling(name="NodePool/x", nodes=0, limits=(cores(8, 7.5, 4.0), machines(9, 7))),
             """kubectl patch nodepool x --type merge -p '{"spec":{"limits":{"cpu":"16"}}}'""",
         ),
         (
-            Ceiling(name="CapacityQuota/x", nodes=0, resource="nodes", used=7, per_node=1),
+            Ceiling(name="NodePool/x", nodes=0, limits=(cores(8, 7.5, 4.0), machines(8, 7))),
+            """kubectl patch nodepool x --type merge -p '{"spec":{"limits":{"cpu":"16","nodes":"9"}}}'""",
+        ),
+        (
+            Ceiling(name="CapacityQuota/x", nodes=0, limits=(machines(7, 7),)),
             """kubectl patch capacityquota x --type merge -p '{"spec":{"limits":{"resources":{"nodes":9}}}}'""",
         ),
     ],
@@ -483,7 +504,11 @@ def test_a_quota_leaves_what_its_nodes_do_not_use_while_it_is_in_force(
 ) -> None:
     found = of_quota(quota, THREE)
     assert (None if found is None else (found.nodes, found.detail)) == left
-    assert found is None or (found.name, found.resource, found.per_node) == ("CapacityQuota/q", "nodes", 1)
+    assert found is None or (found.name, found.limits[0].resource, found.limits[0].per_node) == (
+        "CapacityQuota/q",
+        "nodes",
+        1,
+    )
 
 
 @pytest.mark.parametrize(

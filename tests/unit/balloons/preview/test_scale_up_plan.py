@@ -18,6 +18,7 @@ from balloons.preview.inputs import (
     NodeShape,
     PlanInputs,
     PoolFacts,
+    ResourceLimit,
     Stated,
     StatedError,
     ThrottleFacts,
@@ -149,7 +150,8 @@ def test_where_nothing_can_come_the_ceiling_binds_from_the_demand_on() -> None:
 
 
 def test_a_plan_that_a_ceiling_stops_tells_how_to_lift_it() -> None:
-    ceiling = Ceiling(name="NodePool/gpu", nodes=2, resource="nodes", used=4.0, per_node=1.0)
+    limit = ResourceLimit(resource="nodes", most=6.0, used=4.0, per_node=1.0)
+    ceiling = Ceiling(name="NodePool/gpu", nodes=2, limits=(limit,))
     assert plan(inputs(ceilings=(ceiling,)), add=3).fix.startswith("kubectl patch nodepool gpu ")
     assert plan(inputs(ceilings=(ceiling,)), add=2).fix == ""
 
