@@ -1,7 +1,7 @@
 """`balloons plan`: what a scale-up will do, before anybody starts it. `balloons simulate`: what if the cluster, the API
 servers or the pacing were different? And the options of whatever makes a plan."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -26,6 +26,11 @@ from balloons.cli.options_and_values import (
 
 F = TypeVar("F", bound=Callable[..., Any])
 NAMES_A_CLUSTER = ("from_file", "kubeconfig", "context")
+OF_A_COMPARISON = (
+    *("compare", "output", "no_headers", "color", "offline", "debug"),
+    *(*NAMES_A_CLUSTER, "as_user", "as_group", "request_timeout", "verbose"),
+)
+"""Options that a plan that was made before can still have; that --offline has no cluster is told by itself."""
 MOST_ADDED = 150_000
 """As `balloons.preview.forecast`, which is not imported for help."""
 DURATIONS = ("boot", "join", "reaction", "kill-timer")
@@ -58,6 +63,18 @@ def check_offline(context: click.Context) -> None:
             raise click.UsageError(
                 f"{param.opts[0]} with --offline, which looks at no cluster: accepted is one of the two"
             )
+
+
+def check_saved(context: click.Context, option: str, done: str, known: Collection[str], accepted: str) -> None:
+    """A saved plan is taken as it is: whatever would have made another one is refused, not passed over.
+
+    Raises click.UsageError for an option of the command line that is none of `known`.
+    """
+    asked = click.core.ParameterSource.COMMANDLINE
+    for param in context.command.params:
+        if param.name and context.get_parameter_source(param.name) is asked and param.name not in known:
+            text = f"{param.opts[0]} with {option}: a saved plan is {done} as it is; accepted: {accepted}"
+            raise click.UsageError(text)
 
 
 def stated_options(command: F) -> F:
@@ -192,7 +209,11 @@ def plan(**options: Any) -> int:
     check_asked(options, "to", "add", "pods", "job", "compare")
     if options["offline"]:
         check_offline(click.get_current_context())
-    return compare(options) if options["compare"] else show_plan(options)
+    if options["compare"] is None:
+        return show_plan(options)
+    accepted = "-o, --no-headers, --color, and options that say which cluster to ask"
+    check_saved(click.get_current_context(), "--compare", "compared", OF_A_COMPARISON, accepted)
+    return compare(options)
 
 
 @click.command(cls=InSections, short_help="Compare policies, clusters and faults in simulation.")

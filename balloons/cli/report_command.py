@@ -17,6 +17,7 @@ from balloons.cli.plan_and_simulate_command import (
     asked_options,
     check_asked,
     check_offline,
+    check_saved,
     offline_option,
     stated_options,
 )
@@ -77,17 +78,9 @@ def report(**options: Any) -> int:
     if options["offline"]:
         check_offline(click.get_current_context())
     if options["saved"] is not None:
-        _check_saved(click.get_current_context())
+        accepted = "-o, --format, --chart, --no-headers, --color"
+        check_saved(click.get_current_context(), "--plan", "drawn", OF_A_SAVED_PLAN, accepted)
     return show_report(options)
-
-
-def _check_saved(context: click.Context) -> None:
-    """A saved plan is drawn as it is: whatever would have made another one is refused, not passed over."""
-    asked = click.core.ParameterSource.COMMANDLINE
-    for param in context.command.params:
-        if param.name and context.get_parameter_source(param.name) is asked and param.name not in OF_A_SAVED_PLAN:
-            accepted = "-o, --format, --chart, --no-headers, --color"
-            raise click.UsageError(f"{param.opts[0]} with --plan: a saved plan is drawn as it is; accepted: {accepted}")
 
 
 def show_report(options: Mapping[str, Any]) -> int:

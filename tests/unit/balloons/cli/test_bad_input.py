@@ -107,6 +107,17 @@ def test_a_price_of_a_file_is_told_both_of_its_bounds(price: str, tmp_path: Path
     assert refused(*OFFLINE, "--prices", str(path)) == f"{path}: price of p5: {bare!r}; {accepted}"
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--pool", "web"), ("--save", "new.json"), ("--boot", "30s"), ("--price", "3"), ("--within", "1m")],
+)
+def test_a_saved_plan_is_compared_as_it_is(option: str, value: str) -> None:
+    """Whoever named another pool was told of the plan's own, and a second plan was not saved."""
+    accepted = "accepted: -o, --no-headers, --color, and options that say which cluster to ask"
+    told = f"{option} with --compare: a saved plan is compared as it is; {accepted}"
+    assert refused("plan", "--from", EXAMPLE, "--compare", EXAMPLE, option, value) == told
+
+
 @pytest.mark.parametrize("text", ["1_000", "٣", " 1"])
 def test_a_number_is_written_in_plain_digits(text: str) -> None:
     assert "accepted: a whole number from 1 to 100" in refused(*OFFLINE, "--servers", text)
