@@ -207,6 +207,8 @@ def plan(**options: Any) -> int:
     from balloons.cli.make_plans_and_simulations import compare, show_plan
 
     check_asked(options, "to", "add", "pods", "job", "compare")
+    if options["save"] == "-":
+        raise click.UsageError("--save -: the plan's text goes to stdout; accepted: a file, or -o json without --save")
     if options["offline"]:
         check_offline(click.get_current_context())
     if options["compare"] is None:

@@ -118,6 +118,12 @@ def test_a_saved_plan_is_compared_as_it_is(option: str, value: str) -> None:
     assert refused("plan", "--from", EXAMPLE, "--compare", EXAMPLE, option, value) == told
 
 
+def test_a_plan_is_saved_in_a_file() -> None:
+    """It was written to one that is called `-`, which no command takes away again without care."""
+    told = "--save -: the plan's text goes to stdout; accepted: a file, or -o json without --save"
+    assert refused(*OFFLINE, "--save", "-") == told
+
+
 @pytest.mark.parametrize("text", ["1_000", "٣", " 1"])
 def test_a_number_is_written_in_plain_digits(text: str) -> None:
     assert "accepted: a whole number from 1 to 100" in refused(*OFFLINE, "--servers", text)
