@@ -48,6 +48,11 @@ def see(options: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "See
         because = f": {listed.message}" if listed.message else ""
         assert listed.unread is not None
         warn(f"{name} not seen ({listed.unread.value}{because})")
+    for name, listed in cluster.lists.items():
+        if listed.unread is None and not listed.is_complete:
+            unread = [f"{listed.unreadable:,} could not be read"] if listed.unreadable else []
+            beyond = [f"{listed.left_out:,} or more were left out"] if listed.left_out else []
+            warn(f"{name} seen in part: {' and '.join(unread + beyond)}")
     return cluster
 
 

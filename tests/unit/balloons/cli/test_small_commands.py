@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,23 @@ def a_cluster() -> Any:
             kinds.DEPLOYMENTS: [autoscaler()],
         }
     )
+
+
+def test_what_is_seen_in_part_is_told(tmp_path: Path) -> None:
+    """A node that no server could have, and pods beyond the bound, were left out without a word."""
+    seen = a_cluster()
+    lists = {
+        name: replace(listed, unreadable=1200) if name == "nodes" else listed for name, listed in seen.lists.items()
+    }
+    lists["pods"] = replace(lists["pods"], unreadable=1, left_out=30_000)
+    with (tmp_path / "dump").open("wb") as file:
+        write_archive(replace(seen, lists=lists), file)
+    ended = balloons("top", "--from", str(tmp_path / "dump"))
+    assert ended.returncode == 0
+    assert ended.stderr.splitlines()[1:3] == [
+        "nodes seen in part: 1,200 could not be read",
+        "pods seen in part: 1 could not be read and 30,000 or more were left out",
+    ]
 
 
 def test_top_groups_by_pool_and_zone() -> None:
