@@ -32,7 +32,8 @@ COMPONENTS = ("cluster-autoscaler", "karpenter", "kube-controller-manager", "kub
 KEPT_FLAGS = frozenset(
     """capacity-buffer-controller-enabled capacity-buffer-pod-injection-enabled capacity-quotas-enabled
     expendable-pods-priority-cutoff feature-gates kube-api-burst kube-api-qps max-node-provision-time
-    max-nodes-per-scaleup scale-down-utilization-threshold scan-interval""".split()  # noqa: SIM905
+    max-nodes-per-scaleup max-total-unready-percentage ok-total-unready-count scale-down-utilization-threshold
+    scan-interval""".split()  # noqa: SIM905
 )
 """The flags that some command reads; a container that merely is called like a component tells no more than these."""
 GATES_VARIABLE = "FEATURE_GATES"

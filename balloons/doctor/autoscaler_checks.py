@@ -11,14 +11,24 @@ from throttler.api.throttle_rules import RefusedThrottle
 from throttler.kube.cluster_autoscaler import NODES
 from throttler.kube.node import GROUP_LABELS, HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION
 from throttler.kube.node import KARPENTER_POOL_LABEL as POOL
-from throttler.kube.quantities_and_durations import QuantityError, count, parse_quantity
+from throttler.kube.quantities_and_durations import (
+    DurationError,
+    QuantityError,
+    count,
+    parse_duration,
+    parse_quantity,
+)
 from throttler.kube.selectors import matches
 from throttler.service.all_levers import left_out
 
 GATE = "capacity-quotas-enabled"
 DEFAULT_PER_SCALEUP = 1000
-UNREADY_SHARE, UNREADY_COUNT = 45.0, 3
-"""cluster-autoscaler's `--max-total-unready-percentage` and `--ok-total-unready-count`."""
+UNREADY_SHARE, UNREADY_COUNT = 45.0, 3.0
+"""cluster-autoscaler's `--max-total-unready-percentage` and `--ok-total-unready-count`, as they are by default."""
+PROVISION_S = 900.0
+"""Its `--max-node-provision-time`."""
+MOST_DIGITS = 12
+"""Of a flag's number."""
 SILENT_S = 300.0
 """It writes its status in every loop, which is every 10 s; a loop over many groups may take a minute."""
 _SEEN = (kinds.DEPLOYMENTS, kinds.AUTOSCALER_STATUS)
@@ -83,14 +93,27 @@ def paced_by_flag(facts: Facts) -> Iterator[Trouble]:
         )
 
 
+def _flag(facts: Facts, name: str, usual: float) -> float:
+    """What a flag of cluster-autoscaler says, a number or a time; `usual` where it is not seen or cannot be read."""
+    autoscaler = facts.detected.cluster_autoscaler
+    said = autoscaler.flags.get(name, "") if autoscaler else ""
+    try:
+        is_number = said.replace(".", "", 1).isdecimal() and said.isascii() and len(said) < MOST_DIGITS
+        return float(said) if is_number else parse_duration(said)
+    except DurationError:
+        return usual
+
+
 def given_up(facts: Facts) -> Iterator[Trouble]:
     """Machines that never registered."""
     status = facts.detected.status
     lost = sum(group.long_unregistered for group in status.groups) if status else 0
+    within_s = _flag(facts, "max-node-provision-time", PROVISION_S)
     if lost:
         yield Trouble(
             "configmap/cluster-autoscaler-status -n kube-system",
-            f"{count(lost, 'machine')} not registered within 15 min: deleted, and the group backs off for 5 to 30 min",
+            f"{count(lost, 'machine')} not registered within {within_s / 60:.3g} min: deleted, and the group backs off "
+            "for 5 to 30 min",
             "kubectl get configmap cluster-autoscaler-status -n kube-system -o jsonpath='{.data.status}'",
         )
 
@@ -113,11 +136,12 @@ def near_halt(facts: Facts) -> Iterator[Trouble]:
     unready = [node.name for node in facts.nodes if not node.is_ready]
     share = 100 * len(unready) / len(facts.nodes) if facts.nodes else 0.0
     has_it = Autoscaler.CLUSTER_AUTOSCALER in facts.detected.autoscalers
-    if has_it and len(unready) > UNREADY_COUNT and share > UNREADY_SHARE:
+    most = _flag(facts, "max-total-unready-percentage", UNREADY_SHARE)
+    if has_it and len(unready) > _flag(facts, "ok-total-unready-count", UNREADY_COUNT) and share > most:
         yield Trouble(
             f"node/{sorted(unready)[0]}",
             f"{len(unready)} of {count(len(facts.nodes), 'node is', 'nodes are')} not ready ({share:.0f} %): "
-            f"above {UNREADY_SHARE:.0f} % cluster-autoscaler neither grows nor shrinks anything",
+            f"above {most:.3g} % cluster-autoscaler neither grows nor shrinks anything",
             "kubectl get nodes | grep -v ' Ready'",
         )
 

@@ -9,6 +9,7 @@ from tests.doctor_cases import (
     Cluster,
     Thing,
     autoscaler,
+    autoscaler_status,
     claim,
     in_group,
     meta,
@@ -90,6 +91,40 @@ def test_the_share_of_nodes_that_are_not_ready_is_told() -> None:
     objects = {kinds.DEPLOYMENTS: [autoscaler()], kinds.AUTOSCALER_STATUS: [], kinds.NODES: machines}
     (sentence,) = sentences("KB025", objects)
     assert sentence.startswith("5 of 8 nodes are not ready (62 %): above 45 % ")
+
+
+@pytest.mark.parametrize(
+    ("flags", "above"),
+    [
+        ((), "45"),
+        (("--max-total-unready-percentage=62.4",), "62.4"),
+        (("--max-total-unready-percentage=62.5",), None),
+        (("--max-total-unready-percentage=many",), "45"),
+        (("--ok-total-unready-count=4",), "45"),
+        (("--ok-total-unready-count=5",), None),
+        (("--ok-total-unready-count", "0", "--max-total-unready-percentage=10"), "10"),
+    ],
+)
+def test_how_many_unready_nodes_stop_it_is_what_its_flags_say(flags: tuple[str, ...], above: str | None) -> None:
+    machines = [node(f"n{number}", ready="False" if number < 5 else "True") for number in range(8)]
+    objects = {kinds.DEPLOYMENTS: [autoscaler(*flags)], kinds.AUTOSCALER_STATUS: [], kinds.NODES: machines}
+    told = [sentence.partition(": ")[2].partition(" % ")[0] for sentence in sentences("KB025", objects)]
+    assert told == ([] if above is None else [f"above {above}"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "within"),
+    [
+        ((), "15 min"),
+        (("--max-node-provision-time=30m",), "30 min"),
+        (("--max-node-provision-time=2m30s",), "2.5 min"),
+        (("--max-node-provision-time=soon",), "15 min"),
+    ],
+)
+def test_when_a_machine_is_given_up_is_what_the_flag_says(flags: tuple[str, ...], within: str) -> None:
+    objects = {kinds.DEPLOYMENTS: [autoscaler(*flags)], kinds.AUTOSCALER_STATUS: [autoscaler_status(lost=2)]}
+    (sentence,) = sentences("KB024", objects)
+    assert sentence.startswith(f"2 machines not registered within {within}: deleted")
 
 
 def without_cores(thing: Thing) -> Thing:
