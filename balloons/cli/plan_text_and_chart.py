@@ -67,7 +67,7 @@ def plan_lines(plan: Document, look: Look, chart: list[str]) -> list[str]:
         chart,
         [line for sentence in (*sentences.risks(plan), *sentences.cost(plan)) for line in wrapped(sentence, look)],
         _basis(plan, look),
-        [sentences.shown(text) for text in plan.unseen],
+        [line for text in plan.unseen for line in wrapped(sentences.shown(text), look)],
     ]
     return [line for index, part in enumerate(filter(None, parts)) for line in ([""] if index else []) + part]
 

@@ -433,5 +433,11 @@ def _unseen(cluster: SeenCluster) -> list[str]:
         kinds.PODS.name: "boot and join times are assumed, and every node counts as warm",
         kinds.DAEMON_SETS.name: "their number is assumed",
         kinds.API_SERVERS.name: "the number of API servers is assumed",
+        kinds.NODE_CLAIMS.name: "boot times are told by pods, or assumed",
+        kinds.NODE_POOLS.name: "they are taken to have no limits",
+        kinds.QUOTAS.name: "they are taken to have no limits",
+        kinds.AUTOSCALER_STATUS.name: "groups of cluster-autoscaler are taken to have no largest size",
+        kinds.THROTTLES.name: "nodes are taken to join unpaced",
+        kinds.DEPLOYMENTS.name: "the flags of autoscalers are assumed",
     }
     return [f"{name} not seen: {instead[name]}" for name in sorted(cluster.not_seen) if name in instead]

@@ -15,6 +15,7 @@ from balloons.cluster.kinds import Kind
 from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
 from balloons.preview.calibrate import Birth
 from balloons.preview.from_cluster import (
+    KINDS,
     PoolsWorld,
     applies,
     lift,
@@ -349,6 +350,13 @@ def test_what_cannot_be_read_is_assumed_and_said() -> None:
         "daemonsets.apps not seen: their number is assumed",
         "endpointslices.discovery.k8s.io not seen: the number of API servers is assumed",
     )
+
+
+def test_a_plan_says_what_it_took_in_place_of_each_kind_that_it_reads() -> None:
+    """Whoever may not see NodePools was told that all nodes can come, and a saved plan did not say on what ground."""
+    found = plan_inputs(cluster({}, dict.fromkeys(KINDS, Unread.FORBIDDEN)))
+    assert [text.partition(" not seen: ")[0] for text in found.unseen] == sorted(kind.name for kind in KINDS)
+    assert "nodepools.karpenter.sh not seen: they are taken to have no limits" in found.unseen
 
 
 def test_each_daemon_set_of_the_cluster_makes_a_join_dearer() -> None:
