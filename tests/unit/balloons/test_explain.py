@@ -96,36 +96,6 @@ def test_a_pool_is_at_its_limits_where_one_of_them_is_reached(used: dict[str, st
     assert ("nodepool general is at its limits" in [step.what for step in found.steps]) is is_full
 
 
-FULL, SHORT = "nodepool x is at its limits", "nodepool x has no room for a node like its own"
-
-
-@pytest.mark.parametrize(
-    ("limits", "used", "told"),
-    [
-        ({"cpu": "64"}, {"cpu": "48"}, []),
-        ({"cpu": "64"}, {"cpu": "49"}, [SHORT]),
-        ({"cpu": "64"}, {"cpu": "60"}, [SHORT]),
-        ({"cpu": "64"}, {"cpu": "61"}, [FULL]),
-        ({"cpu": "64"}, {"cpu": "64000m"}, [FULL]),
-        ({"cpu": "64"}, {"cpu": "72"}, [FULL]),
-        ({"cpu": "0"}, {}, [FULL]),
-        ({"nodes": "9"}, {"nodes": "8"}, []),
-        ({"nodes": "9"}, {"nodes": "10"}, [FULL]),
-        ({"nodes": "99", "cpu": "64"}, {"nodes": "9", "cpu": "63"}, [FULL]),
-        ({"cpu": "many"}, {"cpu": "many"}, []),
-    ],
-)
-def test_a_pool_is_full_where_no_node_fits_for_the_pod(
-    limits: dict[str, str], used: dict[str, str], told: list[str]
-) -> None:
-    """Its nodes have 16 cores, and the pod asks for 4. It was only told of where both texts were equal."""
-    x = {"metadata": {"name": "x"}, "spec": {"limits": limits}, "status": {"resources": used}}
-    asks = pod(containers=[{"resources": {"requests": {"cpu": "4"}}}])
-    assert [what for what, _ in explained(asks, nodes=[node_of("x")], node_pools=[x])] == told
-    alone = [what for what, _ in explained(asks, node_pools=[x])]
-    assert alone == [what for what in told if what == FULL], "nobody knows how large its nodes are"
-
-
 def node_of(pool: str, **amounts: str) -> dict[str, Any]:
     labels = {"karpenter.sh/nodepool": pool}
     return {"metadata": {"name": f"{pool}-0", "labels": labels}, "status": {"allocatable": {"cpu": "16", **amounts}}}

@@ -15,7 +15,6 @@ from balloons.cluster.kinds import Kind
 from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
 from balloons.preview.calibrate import Birth
 from balloons.preview.from_cluster import (
-    KINDS,
     PoolsWorld,
     applies,
     lift,
@@ -280,59 +279,6 @@ def test_flags_of_components_are_read() -> None:
     assert controllers.binds_per_s.source is Source.ASSUMED
 
 
-@pytest.mark.parametrize(
-    ("name", "flag", "value", "detail"),
-    [
-        ("kube-controller-manager", "--kube-api-qps=100000", 1e5, "--kube-api-qps of kube-controller-manager"),
-        (
-            "kube-controller-manager",
-            "--kube-api-qps=10000000000000000",
-            1e5,
-            "--kube-api-qps of kube-controller-manager, which says 1e+16",
-        ),
-        (
-            "kube-controller-manager",
-            "--kube-api-qps=0.0000000001",
-            0.1,
-            "--kube-api-qps of kube-controller-manager, which says 1e-10",
-        ),
-        (
-            "cluster-autoscaler",
-            "--max-node-provision-time=48h",
-            86_400,
-            "--max-node-provision-time of cluster-autoscaler, which says 172800",
-        ),
-        (
-            "cluster-autoscaler",
-            "--scan-interval=700h",
-            3600,
-            "--scan-interval of cluster-autoscaler, which says 2.52e+06",
-        ),
-    ],
-)
-def test_a_flag_beyond_what_an_option_may_say_counts_as_the_nearest(
-    name: str, flag: str, value: float, detail: str
-) -> None:
-    """A plan with such a flag ran for longer than a minute, or could not be shown."""
-    controllers = plan_inputs(cluster({kinds.NODES: [node(0)], kinds.PODS: [component(name, flag)]})).controllers
-    told = (controllers.pods_per_s, controllers.kill_timer_s, controllers.reaction_s)
-    assert [(known.value, known.detail) for known in told if known.detail.startswith("--")] == [(value, detail)]
-
-
-def test_more_servers_or_daemon_sets_than_options_may_say_count_as_so_many() -> None:
-    endpoints = [{"addresses": [f"10.0.{number // 250}.{number % 250}"]} for number in range(5000)]
-    found = plan_inputs(
-        cluster(
-            {
-                kinds.NODES: [node(0)],
-                kinds.API_SERVERS: [{"metadata": {"name": "k"}, "endpoints": endpoints}],
-                kinds.DAEMON_SETS: [daemon_set(f"agent-{number}") for number in range(300)],
-            }
-        )
-    )
-    assert (found.servers.count.value, found.controllers.daemon_sets.value) == (100, 200)
-
-
 def test_groups_and_valid_quotas_are_ceilings_and_invalid_ones_are_not() -> None:
     (pool,) = ca().pools
     assert pool.name == "m8"
@@ -350,13 +296,6 @@ def test_what_cannot_be_read_is_assumed_and_said() -> None:
         "daemonsets.apps not seen: their number is assumed",
         "endpointslices.discovery.k8s.io not seen: the number of API servers is assumed",
     )
-
-
-def test_a_plan_says_what_it_took_in_place_of_each_kind_that_it_reads() -> None:
-    """Whoever may not see NodePools was told that all nodes can come, and a saved plan did not say on what ground."""
-    found = plan_inputs(cluster({}, dict.fromkeys(KINDS, Unread.FORBIDDEN)))
-    assert [text.partition(" not seen: ")[0] for text in found.unseen] == sorted(kind.name for kind in KINDS)
-    assert "nodepools.karpenter.sh not seen: they are taken to have no limits" in found.unseen
 
 
 def test_each_daemon_set_of_the_cluster_makes_a_join_dearer() -> None:
