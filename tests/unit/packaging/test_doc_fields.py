@@ -56,6 +56,16 @@ def test_every_field_is_documented_with_its_default(page: str) -> None:
     assert differences(spec, (ROOT / "docs" / f"{page}.md").read_text()) == []
 
 
+@pytest.mark.parametrize("page", KINDS)
+def test_every_column_of_kubectl_get_is_shown_and_explained(page: str) -> None:
+    crd = yaml.safe_load((ROOT / "manifests" / "crds" / f"{KINDS[page]}.yaml").read_text())
+    columns = [column["name"].upper() for column in crd["spec"]["versions"][0]["additionalPrinterColumns"]]
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    (header,) = re.findall(r"^NAME +(.*)$", text, re.MULTILINE)
+    assert header.split() == columns
+    assert [column for column in columns if column != "AGE" and f"\n| {column} | " not in text] == []
+
+
 def test_pools_that_are_shown_are_in_a_namespace_that_is_served() -> None:
     pages = [path.read_text() for path in (ROOT / "README.md", *ROOT.glob("docs/*.md"))]
     blocks = [block for page in pages for block in re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
