@@ -5,7 +5,7 @@ writes go out by themselves. On an orderly stop everything is handed over to ano
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -31,7 +31,8 @@ BUSY_S = 2.0
 BLIND_PATIENCE_S = 15.0
 """A view that is incomplete for no longer than this (a watch that reconnects) is not reported to users."""
 LEAVING_S = 60.0
-"""For so long a throttle that was deleted, or cannot be read any more, still gives back what it held."""
+"""A throttle that was deleted, or cannot be read any more, gives back what it held until nothing has been left for so
+long."""
 NOBODY = "(nobody)"
 """In whose name leftovers are written; no object can have this name."""
 
@@ -154,6 +155,7 @@ class Throttling:
         leaving = tuple(throttle for throttle, _ in self._leaving.values())
         present = tuple(throttle for throttle in stored if throttle.metadata.name not in self._leaving)
         turns, after = decide_throttles((*present, *leaving), view, before)
+        self._keep_on_leaving(turns[len(present) :], is_sure=not view.missing)
         refused = tuple(throttle for throttle in stored if throttle.metadata.name in self._leaving)
         told, _ = decide_throttles(refused, view, {})
         self._memories = after
@@ -161,6 +163,16 @@ class Throttling:
         self._metrics.show((*turns[: len(present)], *told), self._sources.distinct(self._clock()), self._clock())
         self.again_s = BUSY_S if any(turn.is_busy for turn in turns) else None
         return turns
+
+    def _keep_on_leaving(self, turns: Iterable[Turn], *, is_sure: bool) -> None:
+        """Taints and labels are found by the keys that their throttle names: with it gone, nobody else takes them off.
+
+        There may be thousands of them, and writes may fail.
+        """
+        for turn in turns:
+            if turn.lever_writes or not is_sure:
+                throttle, _ = self._leaving[turn.name]
+                self._leaving[turn.name] = throttle, self._clock() + LEAVING_S
 
     def _write(self, turns: Sequence[Turn], leaving: Sequence[Turn], view: TickView, before: Memories) -> None:
         is_told = not view.missing or self._clock() - self._complete_at > BLIND_PATIENCE_S

@@ -18,6 +18,7 @@ from tests.unit.throttler.service.throttle_scene import (
 )
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import ObjectKey
+from throttler.kube.taints import Taint
 from throttler.levers.lever import THROTTLE_LABEL, Lane
 from throttler.levers.node_pool_limits import NODE_POOL_LIMITS
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
@@ -230,6 +231,39 @@ def test_a_throttle_that_goes_while_the_lead_changes_is_given_back_by_who_leads_
     scene.tick(1)
     assert [write.key.name for write in scene.writes.others["default (leaving)"]] == ["pool-a"]
     assert scene.tick(LEAVING_S) is None
+
+
+TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
+TAINTED: dict[str, Any] = {"nodes": {"matchLabels": {"pool": "a"}}, "levers": {"startupTaint": {"key": TAINT}}}
+
+
+def held_nodes(*names: str) -> ClusterView:
+    nodes = {name: a_node(name, taints=(Taint(TAINT, "NoSchedule"),)) for name in names}
+    return ClusterView(nodes={**CLUSTER.nodes, **nodes}, pods=CLUSTER.pods)
+
+
+def test_a_deleted_throttle_gives_back_for_as_long_as_it_takes() -> None:
+    scene = Scene(a_throttle(**TAINTED))
+    scene.tick(0, held_nodes("n1", "n2"))
+    scene.watches.throttles = ()
+    for _ in range(10):
+        scene.writes.others.clear()
+        scene.tick(LEAVING_S / 3, held_nodes("n1"))
+        assert [write.key.name for write in scene.writes.others["default (leaving)"]] == ["n1"]
+    scene.tick(LEAVING_S / 2)
+    assert scene.holding.is_needed, "a node with the taint may be on its way"
+    assert scene.tick(LEAVING_S / 2) is None
+
+
+def test_a_deleted_throttle_is_not_forgotten_while_nobody_sees_what_it_holds() -> None:
+    scene = Scene(a_throttle(**TAINTED))
+    scene.tick()
+    scene.watches.throttles, scene.watches.missing = (), ("nodes",)
+    for _ in range(4):
+        scene.tick(LEAVING_S / 2)
+    scene.watches.missing = ()
+    scene.tick(1, held_nodes("n1"))
+    assert [write.key.name for write in scene.writes.others["default (leaving)"]] == ["n1"]
 
 
 def test_throttles_that_may_not_be_read_pace_nothing_and_metrics_say_so() -> None:
