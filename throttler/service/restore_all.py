@@ -10,7 +10,7 @@ hands them over with the Lease.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ import msgspec
 import structlog
 from tenacity import AsyncRetrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
-from throttler.api.throttle import Levers
+from throttler.api.throttle import JoinThrottle, Levers
 from throttler.kube.connection import Connection
 from throttler.kube.decoding import Skipped, W
 from throttler.kube.errors import ApiError, NotFoundError, UndecodableError
@@ -109,15 +109,18 @@ async def restore_all(
     lease: str | None = "",
     lets_nodes_go: bool = False,
     is_dry_run: bool = False,
+    gone: Iterable[JoinThrottle] = (),
 ) -> GivenBack:
     """Give back ceilings, taints and labels, gates, in this order: by how much they hurt.
 
     `may_go_on` is asked before every write. `lease` (`namespace/name`) leaves alone what another Lease keeps in force;
     None leaves nothing alone.
-    `lets_nodes_go` takes off what keeps nodes warm as well, at the end.
+    `lets_nodes_go` takes off what keeps nodes warm as well, at the end. `gone` are throttles that the API server does
+    not know any more: their keys find the taints and labels that they left.
     Never raises ApiError: what fails is in `problems`, and the rest goes on.
     """
-    giving = _Giving(client, may_go_on or _always, lease, lets_nodes_go=lets_nodes_go, is_dry_run=is_dry_run)
+    may_go_on = may_go_on or _always
+    giving = _Giving(client, may_go_on, lease, gone, lets_nodes_go=lets_nodes_go, is_dry_run=is_dry_run)
     passes = AsyncRetrying(
         retry=retry_if_result(bool),
         stop=stop_after_attempt(PASSES),
@@ -132,12 +135,22 @@ class _Giving:
     """One call of `restore_all`; problems are those of the last pass."""
 
     def __init__(
-        self, client: KubeClient, may_go_on: MayGoOn, lease: str | None, *, lets_nodes_go: bool, is_dry_run: bool
+        self,
+        client: KubeClient,
+        may_go_on: MayGoOn,
+        lease: str | None,
+        gone: Iterable[JoinThrottle],
+        *,
+        lets_nodes_go: bool,
+        is_dry_run: bool,
     ) -> None:
         self._client = client
         self._writer = LeverWriter(client)
         self._may_go_on = may_go_on
         self._lease = lease
+        self._gone = tuple(
+            ThrottleLevers(throttle.metadata, _Spec(throttle.spec.nodes, throttle.spec.levers)) for throttle in gone
+        )
         self._lets_nodes_go = lets_nodes_go
         self._is_dry_run = is_dry_run
         self._room = asyncio.Semaphore(AT_ONCE)
@@ -166,9 +179,9 @@ class _Giving:
             throttles = await read_throttles(self._client)
         except ApiError as error:
             self.problems.append(f"JoinThrottles could not be read: {error.message}")
-            return Throttles()
+            return Throttles(self._gone)
         self.problems += [f"JoinThrottle {unread.key[1]} cannot be read: {unread.why}" for unread in throttles.skipped]
-        return throttles
+        return Throttles((*throttles.readable, *self._gone), throttles.skipped)
 
     async def _each(self, what: str, pages: Writes, giving: asyncio.TaskGroup) -> None:
         """Begin to give all of them back, as far as there is room; nothing once somebody renews again."""
@@ -417,8 +430,10 @@ class InForce:
         if self._elector is not None and newest > self._elector.epoch:
             self._elector.outgrow(newest)
 
-    async def stop(self, drain: Drain, *, may_hand_over: bool = False) -> None:
+    async def stop(self, drain: Drain, *, may_hand_over: bool = False, gone: Collection[JoinThrottle] = ()) -> None:
         """Let writes finish; then hand over what is in force, or give it back while the Lease is still ours.
+
+        With throttles that are `gone` it is given back: only we know what they left.
 
         It is handed over only when our Deployment stays and another replica was seen to take the Lease. That one is
         answerable from then on, also when it is told to stop a moment later. So the last one gives back.
@@ -432,7 +447,7 @@ class InForce:
         await drain(DRAIN_S)
         if elector is None or not self._has_held or not elector.may_write():
             return
-        if may_hand_over and await self._is_wanted(elector) and await elector.hand_over():
+        if may_hand_over and not gone and await self._is_wanted(elector) and await elector.hand_over():
             log.info("handed over", lease=elector.lease)
             return
         if not elector.may_write():
@@ -444,7 +459,7 @@ class InForce:
 
         try:
             async with asyncio.timeout(GIVE_BACK_S):
-                await self._give_back(elector, elector.lease, is_leader)
+                await self._give_back(elector, elector.lease, is_leader, gone)
         except TimeoutError:
             log.warning("giving back took too long", limit_s=GIVE_BACK_S, rest="the guard's")
 
@@ -483,9 +498,11 @@ class InForce:
                 return
             await asyncio.sleep(LOOK_AGAIN_S)
 
-    async def _give_back(self, elector: Elector, lease: str | None, may_go_on: MayGoOn) -> GivenBack:
+    async def _give_back(
+        self, elector: Elector, lease: str | None, may_go_on: MayGoOn, gone: Iterable[JoinThrottle] = ()
+    ) -> GivenBack:
         gate = CeilingGate(GIVE_BACK_PER_S, burst=GIVE_BACK_BURST)
         async with open_client(self._connection, "give-back", gate=gate, may_send=elector.may_write) as client:
-            restored = await restore_all(client, lease=lease, may_go_on=may_go_on)
+            restored = await restore_all(client, lease=lease, may_go_on=may_go_on, gone=gone)
         log.info("gave everything back", objects=restored.done, problems=list(restored.problems))
         return restored

@@ -89,9 +89,9 @@ class Throttling:
         stored = self._watches.throttles
         # A leader may be told to stop before its first tick, and holds what it took over all the same.
         self._in_force.follow(is_needed=bool(stored or self._leaving) or not self._watches.is_known)
-        # What a throttle that is gone or unreadable still holds, only we can give back.
-        may_hand_over = not self._leaving and any(isinstance(throttle, JoinThrottle) for throttle in stored)
-        await self._in_force.stop(self._writes.drain, may_hand_over=may_hand_over)
+        may_hand_over = any(isinstance(throttle, JoinThrottle) for throttle in stored)
+        gone = [throttle for throttle, _ in self._leaving.values()]
+        await self._in_force.stop(self._writes.drain, may_hand_over=may_hand_over, gone=gone)
 
     def stand_by(self) -> None:
         """Somebody else leads: nothing is asked of the servers, nothing remembered; the caches stay warm."""

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from tests.unit.throttler.service.kube_fake import FakeCluster
+from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.kube.errors import ForbiddenError, UnreachableError
 from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, SavedLimits
@@ -70,6 +71,18 @@ async def test_everything_of_ours_is_given_back_and_nothing_else_changes() -> No
     assert holds(cluster) == set()
     assert {key: cluster.objects[key[0]][key[1]] for key in others} == before
     assert cluster.objects["nodes"]["n1"]["spec"]["taints"] == [{"key": "other", "effect": "NoSchedule"}]
+
+
+@pytest.mark.parametrize("is_down", [False, True], ids=["read", "not read"])
+async def test_taints_and_labels_of_a_throttle_that_is_gone_are_given_back_by_who_knew_it(is_down: bool) -> None:
+    cluster = left_behind()
+    cluster.objects["jointhrottles"].clear()
+    if is_down:
+        cluster.faults["list", "jointhrottles"] = UnreachableError("no answer")
+    await restore_all(cluster.client, lease=LEASE)
+    assert holds(cluster) == {"n1", "n2"}, "nobody else knows their keys"
+    given = await restore_all(cluster.client, lease=LEASE, gone=[a_throttle(levers=LEVERS)])
+    assert (holds(cluster), given.is_all) == (set(), not is_down)
 
 
 KEEPS = ("cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt")

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.throttler.service.throttle_scene import a_pool
+from tests.unit.throttler.service.throttle_scene import a_pool, a_throttle
 from throttler.kube.karpenter import NodePool
 from throttler.levers.lever import EPOCH_ANNOTATION, HOLDER_ANNOTATION
 from throttler.service import restore_all as room
@@ -45,8 +45,11 @@ class Scene:
         """How it goes, the last one for ever."""
         self.holding = self.another()
 
-        async def give_back(self_: InForce, elector: Any, lease: str | None, may_go_on: Any) -> GivenBack:
+        async def give_back(
+            self_: InForce, elector: Any, lease: str | None, may_go_on: Any, gone: Any = ()
+        ) -> GivenBack:
             self.steps.append("given back" if lease == LEASE else "swept")
+            self.steps += [throttle.metadata.name for throttle in gone]
             return self.given.pop(0) if len(self.given) > 1 else self.given[0]
 
         monkeypatch.setattr(InForce, "_give_back", give_back)
@@ -70,6 +73,12 @@ async def test_the_leader_gives_back_when_its_writes_have_ended(scene: Scene) ->
     scene.holding.follow(is_needed=True)
     await scene.holding.stop(scene.drain)
     assert scene.steps == ["drained", "given back"]
+
+
+async def test_what_a_throttle_left_that_is_gone_is_not_handed_over(scene: Scene) -> None:
+    scene.holding.follow(is_needed=True)
+    await scene.holding.stop(scene.drain, may_hand_over=True, gone=[a_throttle("gone")])
+    assert scene.steps == ["drained", "given back", "gone"]
 
 
 async def test_who_stands_by_gives_nothing_back_for_it_is_anothers(scene: Scene) -> None:

@@ -189,7 +189,7 @@ async def test_what_a_throttle_holds_that_is_gone_is_given_back_by_who_knew_it()
     scene.watches.throttles = ()
     scene.tick(1)
     await scene.throttling.stop()
-    assert (scene.holding.is_needed, scene.holding.may_hand_over) == (True, False)
+    assert (scene.holding.is_needed, [throttle.metadata.name for throttle in scene.holding.gone]) == (True, ["default"])
 
 
 @pytest.mark.virtual_time

@@ -136,6 +136,7 @@ class FakeHolding:
     may_hand_over: bool = False
     lease: str = "kube-balloons/throttle"
     epoch: int = 0
+    gone: Sequence[JoinThrottle] = ()
 
     def saw(self, things: Iterable[Any]) -> None:
         """Any epoch will do."""
@@ -143,5 +144,5 @@ class FakeHolding:
     def follow(self, *, is_needed: bool) -> None:
         self.is_needed = is_needed
 
-    async def stop(self, drain: Any, *, may_hand_over: bool = False) -> None:
-        self.is_stopped, self.may_hand_over = True, may_hand_over
+    async def stop(self, drain: Any, *, may_hand_over: bool = False, gone: Sequence[JoinThrottle] = ()) -> None:
+        self.is_stopped, self.may_hand_over, self.gone = True, may_hand_over, gone
