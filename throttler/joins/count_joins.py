@@ -162,9 +162,17 @@ def _joined_lately(memory: JoinMemory, nodes: Registered, now_s: float) -> Mappi
 
 
 def _released(memory: JoinMemory, world: JoinWorld, rules: JoinRules) -> frozenset[str]:
-    """Pods without a node that were let go. A new leader takes all that are not held for just let go."""
+    """Pods without a node that were let go. A new leader takes all that are not held for just let go.
+
+    Of those that still look held only the lever knows whether they were: the API server may have refused it.
+    """
+    still_held = {
+        pod.uid
+        for pod in world.unplaced
+        if pod.uid in memory.released and pod.scheduling is not None and pod.scheduling.is_gated
+    }
     loose = {pod.uid for pod in world.unplaced if is_loose(pod, rules)} if rules.gate and not memory.nodes else set()
-    return frozenset({pod.uid for pod in world.unplaced} & {*memory.released, *world.released, *loose})
+    return frozenset({pod.uid for pod in world.unplaced} & {*(memory.released - still_held), *world.released, *loose})
 
 
 def _largest(memory: JoinMemory, world: JoinWorld, now_s: float) -> JoinMemory:

@@ -6,7 +6,7 @@ soon as an object has been seen: a step of the wall clock cannot make the whole 
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
@@ -78,6 +78,16 @@ def let_in(held: Sequence[Held], places: int, limit_s: float, room: LeverBudget)
         return held
     overdue = sum(entry.age_s >= limit_s for entry in held)
     return held[: max(overdue, places if room.may_move else 0)]
+
+
+def able_and_refused(
+    held: Sequence[Held], refused: Container[str], room: LeverBudget
+) -> tuple[Sequence[Held], Sequence[Held]]:
+    """Those that may be let in, and those of which the API server refused it a moment ago: they take nobody's place
+    until they are tried again. Handing back asks for all of them."""
+    if room.is_stopping:
+        return held, ()
+    return [entry for entry in held if entry.id not in refused], [entry for entry in held if entry.id in refused]
 
 
 class AdmissionReason(Sentence):

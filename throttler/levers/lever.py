@@ -202,6 +202,8 @@ class LeverScene:
     claims: tuple[NodeClaim, ...] = ()
     autoscaler: AutoscalerStatus | None = None
     """What cluster-autoscaler says of its node groups."""
+    refused: frozenset[tuple[str, ObjectKey]] = frozenset()
+    """Objects, by kind and key, of which the API server refused a write a moment ago: they rest."""
 
     def of(self, kind: type[Limited]) -> tuple[Limited, ...]:
         """The objects of one kind that may bear a ceiling."""

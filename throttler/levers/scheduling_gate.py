@@ -61,6 +61,9 @@ class GatedDemand:
     """Allocatable of the largest node seen (`JoinMemory.largest`)."""
     released: int = 0
     """Of the allowance, nodes that pods without a gate are going to ask for (`Joins.released` under a ceiling)."""
+    refused: frozenset[str] = frozenset()
+    """Pods (by uid) of which the API server refused a moment ago to let them go. Until they are tried again they take
+    nobody's place, and then they are in turn after all that came before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,9 @@ def release_gates(
     let go before.
     """
     held = {pod.uid: pod for pod in demand.pods if is_held(pod) and (is_ours_alone(pod) or room.is_stopping)}
+    refused = [Held(uid, 0.0) for uid in held if uid in demand.refused and not room.is_stopping]
+    for entry in refused:
+        del held[entry.id]
     since = memory.since.seen({uid: pod.created_s for uid, pod in held.items()}, moment, is_complete=room.may_move)
     urgent = _urgent(held, demand.shape, settings)
     waits = (Held(uid, since.age_s(uid, moment.now_s), uid in urgent) for uid in held if uid not in memory.released)
@@ -97,7 +103,7 @@ def release_gates(
     writes = tuple(_ungate(held[entry.id], entry, room) for entry in (*again, *chosen))
     released = frozenset(entry.id for entry in (*again, *chosen))
     released_s = moment.now_s if chosen else memory.released_s
-    decision = _decision(queued[len(chosen) :], room, writes)
+    decision = _decision((*queued[len(chosen) :], *refused), room, writes)
     return decision, GateMemory(since=since, released_s=released_s, released=released)
 
 
@@ -220,7 +226,9 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
             urgent_priority=spec.reserved.priority_at_least,
             small_nodes=spec.reserved.demand_at_most,
         )
-        demand = GatedDemand(pods=context.pods, shape=context.largest, released=released)
+        pods = context.pods
+        refused = frozenset(pod.uid for pod in pods if (self.WRITES_ON.kind, pod.key) in context.scene.refused)
+        demand = GatedDemand(pods=pods, shape=context.largest, released=released, refused=refused)
         decision, memory = release_gates(demand, settings, context.room, memory, context.scene.moment)
         return (decision,), memory
 

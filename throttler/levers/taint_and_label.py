@@ -8,7 +8,7 @@ label a node is Ready and has none of them. A node that has the label with anoth
 left alone.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from throttler.api.throttle import LabelLever, TaintLever
@@ -18,6 +18,7 @@ from throttler.levers.admission_queue import (
     AdmissionLever,
     Held,
     HeldSince,
+    able_and_refused,
     admission,
     in_turn,
     let_in,
@@ -57,15 +58,24 @@ class TaintSettings:
 
 
 def release_taints(
-    nodes: Iterable[Node], settings: TaintSettings, room: LeverBudget, since: HeldSince, moment: Clocks
+    nodes: Iterable[Node],
+    settings: TaintSettings,
+    room: LeverBudget,
+    since: HeldSince,
+    moment: Clocks,
+    refused: Container[str] = (),
 ) -> tuple[LeverDecision, HeldSince]:
-    """Which of the throttle's nodes lose the taint now; `room.admit` is in nodes."""
+    """Which of the throttle's nodes lose the taint now; `room.admit` is in nodes.
+
+    Nodes that are `refused`, by name, take nobody's place until they are tried again.
+    """
     held = {node.name: node for node in nodes if has_taint(node, settings.key) and not node.is_deleting}
     since = since.seen(created(held), moment, is_complete=room.may_move)
-    queued = in_turn((Held(name, since.age_s(node.uid, moment.now_s)) for name, node in held.items()), settings.limit_s)
-    chosen = let_in(queued, room.admit, settings.limit_s, room)
+    waits = (Held(name, since.age_s(node.uid, moment.now_s)) for name, node in held.items())
+    able, resting = able_and_refused(in_turn(waits, settings.limit_s), refused, room)
+    chosen = let_in(able, room.admit, settings.limit_s, room)
     writes = tuple(_untaint(held[entry.id], entry, settings, room) for entry in chosen)
-    stays = queued[len(chosen) :]
+    stays = (*able[len(chosen) :], *resting)
     return admission(f"StartupTaint/{settings.key}", stays, settings.limit_s, room, writes), since
 
 
@@ -101,16 +111,24 @@ class LabelSettings:
 
 
 def put_labels(
-    nodes: Iterable[Node], settings: LabelSettings, room: LeverBudget, since: HeldSince, moment: Clocks
+    nodes: Iterable[Node],
+    settings: LabelSettings,
+    room: LeverBudget,
+    since: HeldSince,
+    moment: Clocks,
+    refused: Container[str] = (),
 ) -> tuple[LeverDecision, HeldSince]:
-    """Which of the throttle's nodes get the label now; `room.admit` is in nodes. Handing back labels every node."""
+    """Which of the throttle's nodes get the label now; `room.admit` is in nodes. Handing back labels every node.
+
+    `refused` is as of `release_taints`.
+    """
     held = {node.name: node for node in nodes if settings.key not in node.labels and not node.is_deleting}
     since = since.seen(created(held), moment, is_complete=room.may_move)
     waits = (Held(name, since.age_s(node.uid, moment.now_s)) for name, node in held.items())
-    queued = in_turn(waits, settings.max_wait_s)
-    chosen = let_in(queued, room.admit, settings.max_wait_s, room)
+    able, resting = able_and_refused(in_turn(waits, settings.max_wait_s), refused, room)
+    chosen = let_in(able, room.admit, settings.max_wait_s, room)
     writes = tuple(_label(held[entry.id], entry, settings, room) for entry in chosen)
-    stays = queued[len(chosen) :]
+    stays = (*able[len(chosen) :], *resting)
     return admission(f"DaemonSetLabel/{settings.key}", stays, settings.max_wait_s, room, writes), since
 
 
@@ -126,6 +144,10 @@ def _label(node: Node, held: Held, settings: LabelSettings, room: LeverBudget) -
     )
 
 
+def _refused(places: Iterable[tuple[str, ObjectKey]]) -> frozenset[str]:
+    return frozenset(key.name for kind, key in places if kind == NODE_NAMES.kind)
+
+
 class StartupTaint(AdmissionLever[TaintLever, HeldSince, Node]):
     """`levers.startupTaint`."""
 
@@ -139,7 +161,10 @@ class StartupTaint(AdmissionLever[TaintLever, HeldSince, Node]):
     def decide(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverDecision, ...], HeldSince]:
         """Which of the throttle's nodes lose the taint."""
         settings = TaintSettings(key=self.stated(context).key, max_wait_s=context.throttle.spec.max_wait_s)
-        decision, memory = release_taints(context.nodes, settings, context.room, memory, context.scene.moment)
+        scene = context.scene
+        decision, memory = release_taints(
+            context.nodes, settings, context.room, memory, scene.moment, _refused(scene.refused)
+        )
         return (told(decision, context, context.rules.taint_key),), memory
 
     def let_all_in(self, things: Sequence[Node], settings: TaintLever) -> tuple[LeverWrite, ...]:
@@ -162,7 +187,10 @@ class DaemonSetLabel(AdmissionLever[LabelLever, HeldSince, Node]):
         """Which of the throttle's nodes get the label."""
         stated = self.stated(context)
         settings = LabelSettings(key=stated.key, value=stated.value, max_wait_s=context.throttle.spec.max_wait_s)
-        decision, memory = put_labels(context.nodes, settings, context.room, memory, context.scene.moment)
+        scene = context.scene
+        decision, memory = put_labels(
+            context.nodes, settings, context.room, memory, scene.moment, _refused(scene.refused)
+        )
         return (told(decision, context, context.rules.label),), memory
 
     def let_all_in(self, things: Sequence[Node], settings: LabelLever) -> tuple[LeverWrite, ...]:

@@ -113,6 +113,8 @@ Place = tuple[str, ObjectKey]
 
 ANY = "*"
 """The version of a rest after a failure: the object is left alone, whatever has become of it."""
+_REFUSED = (LeverWriteOutcome.FORBIDDEN, LeverWriteOutcome.INVALID, LeverWriteOutcome.WEBHOOK)
+"""Nothing was done, and the same will be refused again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ class _Rest:
 
     version: str
     until_s: float
+    is_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +169,12 @@ class ThrottleWrites:
         self._newest: dict[str, Turn] = {}
         """Of each throttle: an older one that ends late has nothing to tell any more."""
         self._ceilings_room, self._releases_room = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
+
+    @property
+    def refused(self) -> frozenset[Place]:
+        """Objects that rest because the API server refused a write on them."""
+        now_s = self._clock()
+        return frozenset(place for place, rest in self._rests.items() if rest.is_refused and now_s < rest.until_s)
 
     def start(self, name: str, wanted: Iterable[LeverWrite], turn: Turn | None = None) -> frozenset[Place]:
         """Begin to write what is wanted, and what the turn has to tell.
@@ -270,7 +279,7 @@ class ThrottleWrites:
             self._problems[name, (write.kind, write.key)] = _Problem(words, now_s + TOLD_S)
         rest_s = max(RESTS_S.get(outcome, 0.0), result.retry_after_s or 0.0)
         if rest_s:
-            self._rests[write.kind, write.key] = _Rest(ANY, now_s + rest_s)
+            self._rests[write.kind, write.key] = _Rest(ANY, now_s + rest_s, outcome in _REFUSED)
 
 
 def _told(write: LeverWrite) -> str:

@@ -220,6 +220,7 @@ class Throttling:
             versions=watches.versions,
             claims=watches.claims,
             autoscaler=watches.autoscaler,
+            refused=self._writes.refused,
         )
         return TickView(
             world=world,

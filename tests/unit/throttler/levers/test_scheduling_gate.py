@@ -138,6 +138,26 @@ def test_urgent_pods_that_come_later_take_only_places_of_their_own() -> None:
     assert after.released == memory.released
 
 
+def test_pods_that_may_not_be_let_go_take_nobodys_place() -> None:
+    pods = row(6)
+    memory = release_gates(GatedDemand(pods=pods, shape=SIZE), SETTINGS, room(2), GateMemory(), Clocks(100.0, 100.0))[1]
+    stuck = frozenset(pod.uid for pod in pods[:2])
+    demand = GatedDemand(pods=pods, shape=SIZE, refused=stuck)
+    decision, memory = release_gates(demand, SETTINGS, room(2), memory, Clocks(103.0, 103.0))
+    assert names(decision) == ["p02", "p03"]
+    assert memory.released == {pod.uid for pod in pods[2:4]}
+    assert decision.ceiling == "4 held", "they are held all the same"
+    left = GatedDemand(pods=[*pods[:2], *pods[4:]], shape=SIZE)
+    decision, _ = release_gates(left, SETTINGS, room(2), memory, Clocks(133.0, 133.0))
+    assert names(decision) == ["p04", "p05"], "who was refused is in turn after all that came before"
+
+
+def test_handing_back_asks_for_all_whoever_was_refused() -> None:
+    demand = GatedDemand(pods=row(3), shape=SIZE, refused=frozenset(pod.uid for pod in row(3)))
+    back, _ = release_gates(demand, SETTINGS, room(is_stopping=True), GateMemory(), Clocks(100.0, 100.0))
+    assert len(back.writes) == 3
+
+
 def test_a_pod_that_the_view_shows_without_the_gate_is_forgotten() -> None:
     pods = row(2)
     memory = release_gates(GatedDemand(pods=pods, shape=SIZE), SETTINGS, room(2), GateMemory(), Clocks(100.0, 100.0))[1]

@@ -32,6 +32,14 @@ def test_oldest_node_is_labelled_first() -> None:
     assert names(decide(nodes, room(admit=2))) == ["n4", "n3"]
 
 
+def test_nodes_that_may_not_be_labelled_take_nobodys_place() -> None:
+    nodes = [a_node(f"n{i}", created_s=float(i)) for i in range(3)]
+    moment = Clocks(100.0, 100.0)
+    assert names(put_labels(nodes, SETTINGS, room(admit=1), HeldSince(), moment, {"n0"})[0]) == ["n1"]
+    back = put_labels(nodes, SETTINGS, room(is_stopping=True), HeldSince(), moment, {"n0"})[0]
+    assert len(back.writes) == 3
+
+
 def test_write_sets_one_label_under_the_version_that_was_decided_on() -> None:
     write = decide([a_node("n", resource_version="7")], room(admit=1)).writes[0]
     assert write.how is How.MERGE

@@ -56,6 +56,14 @@ def test_oldest_node_goes_first() -> None:
     assert names(decide(list(reversed(tainted(5))), room(admit=2))) == ["n00", "n01"]
 
 
+@pytest.mark.parametrize("now_s", [100.0, 9_000.0], ids=["in time", "overdue"])
+def test_nodes_that_may_not_be_let_in_take_nobodys_place(now_s: float) -> None:
+    moment = Clocks(now_s, now_s)
+    decision, _ = release_taints(tainted(4), SETTINGS, room(admit=2), HeldSince(), moment, {"n00", "n01"})
+    assert names(decision) == ["n02", "n03"]
+    assert decision.ceiling == "2 held"
+
+
 def test_nodes_without_our_taint_are_nobody_to_wait_for() -> None:
     decision = decide(tainted(3, *OTHERS), room(is_stopping=True))
     assert (decision.writes, decision.state) == ((), LeverState.HANDED_BACK)

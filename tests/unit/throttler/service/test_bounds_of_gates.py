@@ -12,8 +12,11 @@ from tests.unit.throttler.joins.cluster import CNI, LOGS, WALL_S, a_claim, a_nod
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
 from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodeClaim
+from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import Pod, Scheduling
 from throttler.levers.scheduling_gate import PACED_GATE
+from throttler.service.lever_writer import LeverWriteOutcome
+from throttler.service.throttle_writes import RESTS_S
 from throttler.service.tick import Memories, decide_throttles
 
 MOST, STEP_S = 6, 2.0
@@ -153,6 +156,26 @@ def test_all_get_through_when_views_are_in_time() -> None:
         most = max(most, story.in_flight)
     assert all(job.usable_s is not None for job in story.jobs)
     assert most == MOST
+
+
+def test_pods_that_the_api_server_never_lets_go_keep_nobody_else_waiting() -> None:
+    """A policy engine that refuses every change of some pods: they are older than all others, and fill the window."""
+    story = Story([Job(f"p{number:02}") for number in range(20)], look_s=4.0, boot_s=6.0, join_s=4.0)
+    stuck = {f"p{number:02}" for number in range(MOST + 2)}
+    memories: Memories = {}
+    tried_s: dict[str, float] = {}
+    for _ in range(100):
+        story.go_on()
+        resting = frozenset(("Pod", ObjectKey("jobs", name)) for name, at_s in tried_s.items() if story.now_s < at_s)
+        view = a_view(story.now_s, story.view(dict.fromkeys(KINDS, 0.0)), scene={"refused": resting})
+        (turn,), memories = decide_throttles((THROTTLE,), view, memories)
+        let_go = {write.key.name for write in turn.lever_writes}
+        tried_s |= dict.fromkeys(let_go & stuck, story.now_s + RESTS_S[LeverWriteOutcome.WEBHOOK])
+        for job in story.jobs:
+            if job.name in let_go - stuck and job.released_s is None:
+                job.released_s = story.now_s
+        assert story.in_flight <= MOST
+    assert {job.name for job in story.jobs if job.usable_s is None} == stuck
 
 
 def test_slow_boots_make_no_room_for_others() -> None:

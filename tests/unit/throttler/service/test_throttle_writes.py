@@ -134,6 +134,17 @@ async def test_an_object_rests_after_a_refusal_and_the_user_is_told() -> None:
     assert await scene.write(a_write("a", version="3"))
 
 
+@pytest.mark.parametrize("outcome", LeverWriteOutcome)
+async def test_who_rests_because_of_a_refusal_is_told_apart(outcome: LeverWriteOutcome) -> None:
+    scene = Scene()
+    scene.writer.ends["p"] = outcome
+    await scene.write(a_release("p"))
+    may_be_done = outcome not in (LeverWriteOutcome.FORBIDDEN, LeverWriteOutcome.INVALID, LeverWriteOutcome.WEBHOOK)
+    assert scene.writes.refused == (set() if may_be_done else {("Pod", ObjectKey("team", "p"))})
+    await asyncio.sleep(60)
+    assert not scene.writes.refused
+
+
 @pytest.mark.parametrize("outcome", [LeverWriteOutcome.CONFLICT, LeverWriteOutcome.GONE])
 async def test_somebody_who_was_faster_is_no_problem(outcome: LeverWriteOutcome) -> None:
     scene = Scene()

@@ -106,11 +106,13 @@ class FakeSources:
 
 @dataclass
 class FakeWrites:
-    """Remembers what was to be written; `busy` are objects of which an earlier write is under way."""
+    """Remembers what was to be written; `busy` are objects of which an earlier write is under way, `refused` those that
+    rest because the API server refused one."""
 
     turns: list[Turn] = field(default_factory=list)
     others: dict[str, list[LeverWrite]] = field(default_factory=dict)
     busy: frozenset[Place] = frozenset()
+    refused: frozenset[Place] = frozenset()
 
     def start(self, name: str, wanted: Sequence[LeverWrite], turn: Turn | None = None) -> frozenset[Place]:
         if turn is not None:
@@ -134,9 +136,9 @@ class FakeHolding:
     is_needed: bool = False
     is_stopped: bool = False
     may_hand_over: bool = False
+    gone: Sequence[JoinThrottle] = ()
     lease: str = "kube-balloons/throttle"
     epoch: int = 0
-    gone: Sequence[JoinThrottle] = ()
 
     def saw(self, things: Iterable[Any]) -> None:
         """Any epoch will do."""
