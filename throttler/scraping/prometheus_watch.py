@@ -73,6 +73,13 @@ API_SERVERS = f'{REQUESTS.name}{{group="coordination.k8s.io",resource="leases"}}
 
 _PER_LEVEL = "instance, priority_level"
 
+
+def _of_servers(family: str) -> str:
+    """Of API servers only: each kubelet, node exporter and agent has these families, and thousands of nodes would make
+    the answer longer than we read."""
+    return f"max by (instance) ({family} and on (instance) {API_SERVERS})"
+
+
 _FIGURES = {
     "servers": f"max by (instance) (timestamp({API_SERVERS}))",
     "started": f"max by (instance) ({STARTED.name})",
@@ -187,6 +194,8 @@ AT_ONCE = 4
 """Alarms that are asked for at the same time. Sixteen slow queries, one after the other, would take two minutes: each
 alarm would be forgotten before it was asked for again."""
 
+_ROUND, _SERVERS = "round", "servers"
+"""What a problem is about, beside the alarms, each of which has its own."""
 log = structlog.get_logger()
 
 
@@ -218,14 +227,14 @@ class PrometheusWatch:
             started_s = _now_s()
             try:
                 await self.round()
+                self._problems.pop(_ROUND, None)
             except Exception:  # one bad round must not end those to come
                 log.exception("a round of queries to Prometheus failed unexpectedly")
-                self._problems["round"] = "a round of queries to Prometheus failed unexpectedly"
+                self._problems[_ROUND] = "a round of queries to Prometheus failed unexpectedly"
             await asyncio.sleep(max(0.0, started_s + PROMETHEUS_INTERVAL_S - _now_s()))
 
     async def round(self) -> None:
-        """One round: all API servers, and every alarm."""
-        self._problems.clear()
+        """One round: all API servers, and every alarm. What was wrong is told until it has been asked for again."""
         room = asyncio.Semaphore(AT_ONCE)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._read_servers())
@@ -239,7 +248,7 @@ class PrometheusWatch:
             self._take(samples_of(points, asked_s), asked_s)
         except ReadError as error:
             outcome = error.outcome
-            self._problems["servers"] = error.problem
+            self._problems[_SERVERS] = error.problem
         read = Read(
             source="prometheus",
             server=self._client.name,
@@ -250,8 +259,9 @@ class PrometheusWatch:
         self._observer(read)
 
     def _take(self, samples: Mapping[str, Sample], now_s: float) -> None:
+        self._problems.pop(_SERVERS, None)
         if not samples:
-            self._problems["servers"] = "Prometheus knows no API server (an empty answer is not zero load)"
+            self._problems[_SERVERS] = "Prometheus knows no API server (an empty answer is not zero load)"
         known = {name: address for name, address in self.servers.addresses.items() if _is_remembered(address, now_s)}
         self.servers = self.servers.found({**known, **samples}, 0, now_s)
         for name, address in self.servers.addresses.items():
@@ -259,15 +269,17 @@ class PrometheusWatch:
 
     async def _read_alarm(self, setting: AlarmSetting, room: asyncio.Semaphore) -> None:
         """The largest value counts where the query gives several; one that gives none leaves the alarm unknown."""
+        name = f"alarm {setting.name}"
         try:
             async with room:
                 points, _ = await self._client.query(setting.query)
         except ReadError as error:
-            self._problems[setting.name] = f"alarm {setting.name}: {error.problem}"
+            self._problems[name] = f"{name}: {error.problem}"
             return
         if not points:
-            self._problems[setting.name] = f"alarm {setting.name}: the query gives no value, which is not zero"
+            self._problems[name] = f"{name}: the query gives no value, which is not zero"
             return
+        self._problems.pop(name, None)
         value = max(point.value for point in points)
         self._alarms[setting.name] = (Alarm(name=setting.name, value=value, threshold=setting.threshold), _now_s())
 

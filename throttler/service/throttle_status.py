@@ -237,7 +237,7 @@ def _signals(findings: Findings) -> _Say:
     limit_s = max(map(fresh_for_s, readings))
     figures = {"fresh": fresh, "servers": len(readings) + len(silent), "limit_s": limit_s}
     if fresh == figures["servers"]:
-        also = "".join(f"; {text}" for text in _own_errors(findings))
+        also = "".join(f"; {text}" for text in (*findings.signals.problems, *_own_errors(findings)))
         return _Say("SignalsFresh", "True", because(StatusReason.SERVERS_FRESH, **figures, also=also))
     return _Say("SignalsFresh", "False", because(StatusReason.SERVERS_UNREAD, **figures, problems=_listed(problems)))
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from tests.unit.throttler.kube.loopback_api import loopback_api
 from tests.unit.throttler.scraping.fake_prometheus import ALARM, EVALUATED_AT, FakePrometheus, answer, element, server
@@ -186,6 +187,34 @@ async def test_an_alarm_is_remembered_for_a_while_when_prometheus_goes_away() ->
     assert len(watch.alarms(now_s)) == 1
     assert watch.alarms(now_s + HELD_S + 1) == ()
     assert any(problem.startswith("alarm cni:") for problem in watch.problems)
+
+
+async def test_what_was_wrong_is_told_while_it_is_asked_for_again() -> None:
+    """A Prometheus that hangs takes most of each round: its problems were told for two seconds in ten."""
+    prometheus = FakePrometheus()
+    prometheus.alarms = {ALARM.query: answer()}
+    asked, going_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(request: web.BaseRequest) -> web.Response:
+        asked.set()
+        await going_on.wait()
+        return await prometheus.handle(request)
+
+    going_on.set()
+    async with loopback_api(slow) as api:
+        watch = PrometheusWatch(PromqlClient(api.url, allows_loopback=True), (ALARM,))
+        await watch.round()
+        before = watch.problems
+        assert len(before) == 2
+        asked.clear()
+        going_on.clear()
+        again = asyncio.create_task(watch.round())
+        await asked.wait()
+        assert watch.problems == before
+        prometheus.servers, prometheus.alarms = server("a", 100), {ALARM.query: answer(element(4))}
+        going_on.set()
+        await again
+        assert watch.problems == ()
 
 
 class SlowPrometheus:

@@ -170,6 +170,14 @@ def test_own_requests_are_told_of_where_they_met_errors() -> None:
     assert "; own requests" not in signals_condition(FRESH, replace(own_requests(3), ended_s=900))[1]
 
 
+def test_sources_that_cannot_be_used_are_told_of_while_all_servers_are_read() -> None:
+    """Alarms need Prometheus, and nobody else says that it does not answer."""
+    problem = "alarm cni: Prometheus did not answer within 8 s"
+    status = written(stored(), found(signals=Signals(readings=(FRESH,), problems=(problem,))))
+    (told,) = [each for each in status.conditions if each.type == "SignalsFresh"]
+    assert (told.status, told.message.partition("; ")[2]) == ("True", problem)
+
+
 def test_no_server_has_been_read_where_only_own_requests_were_heard_of() -> None:
     assert signals_condition(own_requests(0)) == ("False", "no API server has been read: nothing has answered yet")
 
