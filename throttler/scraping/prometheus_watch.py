@@ -82,7 +82,7 @@ def _of_servers(family: str) -> str:
 
 _FIGURES = {
     "servers": f"max by (instance) (timestamp({API_SERVERS}))",
-    "started": f"max by (instance) ({STARTED.name})",
+    "started": _of_servers(STARTED.name),
     "requests": _sum(REQUESTS.name, _OWN),
     "failures": _sum(REQUESTS.name, f'{_JOINS},code=~"5.."'),
     "refusals": _sum(REQUESTS.name, f'{_JOINS},code="429"'),
@@ -96,8 +96,8 @@ _FIGURES = {
     "latency_count": _sum(f"{LATENCY.name}_count", _JOINS),
     "service_sum": _sum(f"{SERVICE.name}_sum", _JOINS),
     "service_count": _sum(f"{SERVICE.name}_count", _JOINS),
-    "cpu": f"max by (instance) ({CPU.name})",
-    "cpus": f"max by (instance) ({CPU_LIMIT.name})",
+    "cpu": _of_servers(CPU.name),
+    "cpus": _of_servers(CPU_LIMIT.name),
     "wait_sum": _sum(f"{QUEUE_WAIT.name}_sum", _LEVELS, _PER_LEVEL),
     "wait_count": _sum(f"{QUEUE_WAIT.name}_count", _LEVELS, _PER_LEVEL),
     "seats": _sum(SEATS.name, _LEVELS, _PER_LEVEL),

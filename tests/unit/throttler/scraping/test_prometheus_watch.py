@@ -11,7 +11,7 @@ from aiohttp import web
 from tests.unit.throttler.kube.loopback_api import loopback_api
 from tests.unit.throttler.scraping.fake_prometheus import ALARM, EVALUATED_AT, FakePrometheus, answer, element, server
 from tests.unit.throttler.scraping.metrics_server import answering, stall
-from throttler.scraping.prometheus_watch import HELD_S, PrometheusWatch
+from throttler.scraping.prometheus_watch import _FIGURES, HELD_S, PrometheusWatch
 from throttler.scraping.promql_client import MAX_BYTES, Point, PromqlClient, points_of
 from throttler.scraping.settings_and_allowed_hosts import ANSWER_LIMIT_S
 from throttler.signals.metric_families import REJECTED
@@ -215,6 +215,12 @@ async def test_what_was_wrong_is_told_while_it_is_asked_for_again() -> None:
         going_on.set()
         await again
         assert watch.problems == ()
+
+
+def test_only_figures_of_api_servers_are_asked_for() -> None:
+    """Each kubelet and exporter has a start time and a CPU: of 5,000 nodes that is more than an answer may have."""
+    for query in _FIGURES.values():
+        assert "apiserver_" in query
 
 
 class SlowPrometheus:
