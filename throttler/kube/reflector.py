@@ -206,7 +206,7 @@ class Reflector(Generic[W, T]):
         return self.store.version
 
     async def run(self) -> None:
-        """Lists and watches until cancelled."""
+        """Lists and watches until cancelled. It may be run again: what was under way is owed then."""
         try:
             while True:
                 try:
@@ -218,6 +218,9 @@ class Reflector(Generic[W, T]):
                     wait_s = self._backoff.next_s(error.retry_after_s)
                     await asyncio.sleep(0.0 if is_hurried else wait_s)
         finally:
+            self._must_list |= self._paging is not None
+            self._is_following = False
+            self.store.set_complete(False)
             self._stop_paging()
 
     # --- the list ---

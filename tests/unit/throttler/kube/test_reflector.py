@@ -352,6 +352,27 @@ async def test_a_watch_that_breaks_while_pages_are_read_is_complete_when_both_ha
         assert api.lists() == 1 + api.verbs().count("watchlist")
 
 
+@pytest.mark.parametrize("after_s", [11, 60], ids=["in the midst of a list", "when all was listed"])
+async def test_a_cache_that_is_run_again_shows_all_before_it_says_so(after_s):
+    """As after a fault of ours in another cache, which ends all of them for a moment."""
+    api = api_with(*(f"n{i:04}" for i in range(1200)))
+    api.streams_lists, api.page_s = False, 8.0
+    reflector = Reflector(client_for(api), THINGS, Thing, positive)
+    first = asyncio.create_task(reflector.run())
+    await asyncio.sleep(after_s)
+    assert "n0000" in seen(reflector)
+    first.cancel()
+    await asyncio.wait([first])
+    assert not reflector.store.is_complete
+    api.remove("n0001")
+    again = asyncio.create_task(reflector.run())
+    async with asyncio.timeout(120):
+        await reflector.wait_complete()
+    assert seen(reflector) == {name: thing.get("size", 0) for name, thing in api.objects.items()}
+    again.cancel()
+    await asyncio.wait([again])
+
+
 async def test_a_page_that_does_not_come_makes_the_view_incomplete():
     api = api_with("a")
     async with running(api) as reflector:
