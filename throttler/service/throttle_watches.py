@@ -129,9 +129,12 @@ class ThrottleWatches:
         A watch that broke since makes the view incomplete (`missing`), not the throttles unknown. Where we may not read
         them (`is_forbidden`) there are none for us: growth must not stand still for ever for want of a right.
         """
+        if self._is_discovered and not self._kinds.has_throttles:
+            # Of those that come with the kind nothing is known yet.
+            self._was_listed = False
+            return True
         reflector = self._set.caches.get(THROTTLES.plural)
-        has_none = self._is_discovered and not self._kinds.has_throttles
-        self._was_listed = has_none or self._was_listed or (reflector is not None and reflector.store.is_complete)
+        self._was_listed = self._was_listed or (reflector is not None and reflector.store.is_complete)
         return self._was_listed or self.is_forbidden
 
     @property

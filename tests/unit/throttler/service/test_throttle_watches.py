@@ -199,6 +199,19 @@ async def test_throttles_that_we_may_not_read_are_none_of_ours_after_a_minute_an
         assert (watches.is_known, watches.is_forbidden, len(watches.throttles)) == (True, False, 1)
 
 
+async def test_nothing_is_known_of_throttles_whose_kind_came_later_until_they_have_been_listed() -> None:
+    server = FakeServer()
+    ours = server.served.pop("kube-balloons.github.io/v1alpha1")
+    async with following(server) as watches:
+        assert watches.is_known, "there are none"
+        server.faults["list", "jointhrottles"] = ForbiddenError("may not list jointhrottles", status=403)
+        server.served["kube-balloons.github.io/v1alpha1"] = ours
+        await asyncio.sleep(REDISCOVER_S)
+        assert (watches.is_known, watches.is_forbidden) == (False, False)
+        await asyncio.sleep(FORBIDDEN_S + 1)
+        assert (watches.is_known, watches.is_forbidden) == (True, True)
+
+
 async def test_throttles_that_cannot_be_read_for_now_stay_unknown() -> None:
     server = FakeServer()
     server.faults["list", "jointhrottles"] = UnreachableError("no answer")
