@@ -34,7 +34,16 @@ from throttler.api.throttle import (
     ThrottleStatus,
     Window,
 )
-from throttler.kube.custom_objects import Form, Invalid, Problem, Refused, decode_object, status_of, texts
+from throttler.kube.custom_objects import (
+    Form,
+    Invalid,
+    Problem,
+    Refused,
+    decode_object,
+    status_of,
+    texts,
+    without_nulls,
+)
 from throttler.kube.metadata import Metadata
 from throttler.kube.quantities_and_durations import DurationError, QuantityError, exact_value, parse_duration
 from throttler.kube.selectors import KEY_PATTERN, LONGEST_KEY, key_problems, selector_problems, value_problems
@@ -407,6 +416,8 @@ class RefusedThrottle(Refused[ThrottleStatus]):
     """A throttle that breaks a rule."""
 
     status: ThrottleStatus = field(default_factory=ThrottleStatus)
+    held: JoinThrottle | None = None
+    """The same, paused, with nothing but its nodes and levers: what it may hold. None where these break a rule."""
 
 
 StoredThrottle = JoinThrottle | RefusedThrottle
@@ -416,5 +427,16 @@ def throttle_from_wire(wire: ThrottleWire) -> StoredThrottle:
     """The throttle, or who it is and which rule it breaks."""
     throttle = decode_throttle(msgspec.json.encode(wire))
     if isinstance(throttle, Invalid):
-        return RefusedThrottle(wire.metadata, throttle.message, status_of(wire.status, ThrottleStatus))
+        return RefusedThrottle(wire.metadata, throttle.message, status_of(wire.status, ThrottleStatus), _held(wire))
     return throttle
+
+
+def _held(wire: ThrottleWire) -> JoinThrottle | None:
+    try:
+        data = without_nulls(msgspec.json.decode(wire.spec))
+        parts = {name: data[name] for name in ("nodes", "levers") if name in data}
+        spec = msgspec.convert({**parts, "paused": True}, ThrottleSpec)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError):
+        return None
+    broken = (*selector_problems(spec.nodes, "spec.nodes"), *lever_problems(spec))
+    return None if broken else JoinThrottle(wire.metadata, spec)

@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from throttler.api.throttle import JoinThrottle
-from throttler.api.throttle_rules import StoredThrottle
+from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle
 from throttler.joins.joins import JoinWorld
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
@@ -90,7 +90,11 @@ class Throttling:
         # A leader may be told to stop before its first tick, and holds what it took over all the same.
         self._in_force.follow(is_needed=bool(stored or self._leaving) or not self._watches.is_known)
         may_hand_over = any(isinstance(throttle, JoinThrottle) for throttle in stored)
-        gone = [throttle for throttle, _ in self._leaving.values()]
+        # What a refused one says that it may hold, a successor reads as we do.
+        held = [throttle.held.spec for throttle in stored if isinstance(throttle, RefusedThrottle) and throttle.held]
+        readable = [(spec.nodes, spec.levers) for spec in held]
+        leaving = (throttle for throttle, _ in self._leaving.values())
+        gone = [throttle for throttle in leaving if (throttle.spec.nodes, throttle.spec.levers) not in readable]
         await self._in_force.stop(self._writes.drain, may_hand_over=may_hand_over, gone=gone)
 
     def stand_by(self) -> None:
@@ -144,6 +148,10 @@ class Throttling:
             for name, (throttle, until_s) in self._leaving.items()
             if name not in readable and now_s < until_s
         }
+        for throttle in stored:
+            # One that was refused before we came holds what another process held for it, and each node that comes.
+            if isinstance(throttle, RefusedThrottle) and throttle.held is not None:
+                self._leaving.setdefault(throttle.metadata.name, (throttle.held, now_s + LEAVING_S))
         self._known = readable
         if not self._leaving:
             self._watches.end_unneeded()

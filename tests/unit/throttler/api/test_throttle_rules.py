@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from tests.contract.jointhrottle_table import Case, accepted, refused
 from tests.odd_json import JSON_VALUES, with_value_at
-from throttler.api.throttle import JoinThrottle, ThrottleSpec, ThrottleStatus
+from throttler.api.throttle import JoinThrottle, Levers, TaintLever, ThrottleSpec, ThrottleStatus
 from throttler.api.throttle_rules import RefusedThrottle, ThrottleWire, decode_throttle, throttle_from_wire
 from throttler.kube.custom_objects import Invalid
+from throttler.kube.metadata import Metadata
+from throttler.kube.selectors import LabelSelector
 
 GOOD = accepted()[1].manifest
 
@@ -161,3 +163,38 @@ def test_no_text_in_a_field_raises(wait: str, url: str, threshold: str, key: str
     signals = {"prometheus": {"url": url}, "alarms": alarms, "scrape": {"servers": [url]}}
     spec = {"maxWait": wait, "signals": signals, "levers": {"startupTaint": {"key": key}}}
     assert isinstance(decode_throttle({**GOOD, "spec": spec}), JoinThrottle | Invalid)
+
+
+STARTUP_TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
+
+
+def what_it_may_hold(spec: object) -> JoinThrottle | None:
+    wire = ThrottleWire(Metadata("t", uid="u"), msgspec.Raw(msgspec.json.encode(spec)))
+    found = throttle_from_wire(wire)
+    assert isinstance(found, RefusedThrottle)
+    return found.held
+
+
+def test_of_a_refused_throttle_is_known_what_it_may_hold() -> None:
+    levers = {"startupTaint": {"key": STARTUP_TAINT}, "ofTomorrow": {}, "headroom": None}
+    held = what_it_may_hold({"preset": "of-tomorrow", "nodes": {"matchLabels": {"pool": "a"}}, "levers": levers})
+    assert held is not None
+    assert held.metadata.name == "t"
+    assert held.spec == ThrottleSpec(
+        nodes=LabelSelector({"pool": "a"}), levers=Levers(startup_taint=TaintLever(STARTUP_TAINT)), paused=True
+    )
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"preset": "of-tomorrow", "levers": {"startupTaint": {"key": "dedicated"}}},
+        {"preset": "of-tomorrow", "levers": {"startupTaint": "key"}},
+        {"preset": "of-tomorrow", "nodes": {"matchLabels": {"no label!": ""}}},
+        ["nodes"],
+        "nodes",
+        7,
+    ],
+)
+def test_what_breaks_a_rule_itself_is_taken_off_no_node(spec: object) -> None:
+    assert what_it_may_hold(spec) is None

@@ -16,8 +16,9 @@ from tests.unit.throttler.service.throttle_scene import (
     a_throttle,
     refused,
 )
+from throttler.api.throttle_rules import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube.karpenter import NodePool
-from throttler.kube.metadata import ObjectKey
+from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.taints import Taint
 from throttler.levers.lever import THROTTLE_LABEL, Lane
 from throttler.levers.node_pool_limits import NODE_POOL_LIMITS
@@ -26,6 +27,8 @@ from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.throttling import BLIND_PATIENCE_S, BUSY_S, LEAVING_S, NOBODY, ClusterView, Throttling
 
 LIMITS: dict[str, Any] = {"nodes": {"matchLabels": {"pool": "a"}}, "levers": {"nodePoolLimits": {}}}
+TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
+TAINTED: dict[str, Any] = {"nodes": {"matchLabels": {"pool": "a"}}, "levers": {"startupTaint": {"key": TAINT}}}
 THERE = a_node("old", age_s=9999)
 CLUSTER = ClusterView(nodes={"old": THERE}, pods={"old": daemons_on("old", CNI, LOGS)})
 
@@ -67,6 +70,12 @@ def ours(name: str = "pool-a", throttle: str = "default") -> NodePool:
         pool.metadata, labels={THROTTLE_LABEL: throttle}, annotations={ORIGINAL_ANNOTATION: mark}
     )
     return msgspec.structs.replace(pool, metadata=metadata)
+
+
+def refused_as(spec: dict[str, Any]) -> StoredThrottle:
+    """With this spec and a preset that this version does not know."""
+    raw = msgspec.Raw(msgspec.json.encode({**spec, "preset": "of-tomorrow"}))
+    return throttle_from_wire(ThrottleWire(Metadata("default", uid="uid-default"), raw))
 
 
 def test_nothing_runs_and_nothing_is_paced_without_a_throttle() -> None:
@@ -193,6 +202,19 @@ async def test_what_a_throttle_holds_that_is_gone_is_given_back_by_who_knew_it()
 
 
 @pytest.mark.virtual_time
+@pytest.mark.parametrize(("spec", "gone"), [(TAINTED, []), (LIMITS, ["default"])], ids=["the same", "edited since"])
+async def test_what_a_refused_throttle_may_hold_a_successor_reads_for_itself(
+    spec: dict[str, Any], gone: list[str]
+) -> None:
+    scene = Scene(a_throttle(**TAINTED))
+    scene.tick()
+    scene.watches.throttles = (refused_as(spec),)
+    scene.tick(1)
+    await scene.throttling.stop()
+    assert [throttle.metadata.name for throttle in scene.holding.gone] == gone
+
+
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("is_known", [True, False])
 async def test_who_is_told_to_stop_before_its_first_tick_holds_what_it_took_over(is_known: bool) -> None:
     scene = Scene(*[a_throttle(**LIMITS)] if is_known else [])
@@ -233,10 +255,6 @@ def test_a_throttle_that_goes_while_the_lead_changes_is_given_back_by_who_leads_
     assert scene.tick(LEAVING_S) is None
 
 
-TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
-TAINTED: dict[str, Any] = {"nodes": {"matchLabels": {"pool": "a"}}, "levers": {"startupTaint": {"key": TAINT}}}
-
-
 def held_nodes(*names: str) -> ClusterView:
     nodes = {name: a_node(name, taints=(Taint(TAINT, "NoSchedule"),)) for name in names}
     return ClusterView(nodes={**CLUSTER.nodes, **nodes}, pods=CLUSTER.pods)
@@ -264,6 +282,16 @@ def test_a_deleted_throttle_is_not_forgotten_while_nobody_sees_what_it_holds() -
     scene.watches.missing = ()
     scene.tick(1, held_nodes("n1"))
     assert [write.key.name for write in scene.writes.others["default (leaving)"]] == ["n1"]
+
+
+def test_a_throttle_that_was_refused_before_we_came_holds_no_node() -> None:
+    """As after a return to an older version, which does not know a preset: nodes go on coming with the taint."""
+    scene = Scene(refused_as(TAINTED))
+    for number in range(4):
+        scene.writes.others.clear()
+        scene.tick(LEAVING_S, held_nodes(f"n{number}"))
+        assert [write.key.name for write in scene.writes.others["default (leaving)"]] == [f"n{number}"]
+    assert {turn.stored.metadata.name for turn in scene.writes.turns} == {"default"}, "its user is told why"
 
 
 def test_throttles_that_may_not_be_read_pace_nothing_and_metrics_say_so() -> None:
