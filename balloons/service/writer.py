@@ -237,7 +237,8 @@ class PoolStatusWriter:
         status = next_status(stored, decision, problem, datetime.now(UTC)) if stored is not None else None
         if stored is None or status is None:
             return None
-        if not self._status.may_write(stored.metadata, is_news=_is_news(stored.status, status)):
+        before = self._status.standing(stored.metadata, stored.status)
+        if status == before or not self._status.may_write(stored.metadata, is_news=_is_news(before, status)):
             return None
         is_repeated = self._turned_away.get(decision.pool) == status.message
         return None if is_repeated and decision.because.reason in TURNED_AWAY else status

@@ -13,7 +13,7 @@ for two minutes, nor for a while after one that failed.
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, cast
 
 import msgspec
 import structlog
@@ -60,6 +60,7 @@ def number_of(version: str) -> int:
     return int(version) if version.isdecimal() else 0
 
 
+T = TypeVar("T", bound=msgspec.Struct)
 Owner = TypeVar("Owner", bound=Hashable)
 Sort = TypeVar("Sort", bound=Hashable)
 
@@ -247,10 +248,11 @@ def _nobody_counts(what: Told, error: ApiError | None) -> None:
 
 @dataclass(slots=True)
 class _LastStatus:
-    """When figures may be written again, as which version the status was written last and when, how long it rests."""
+    """When figures may be written again, as which version which status was written last and when, how long it rests."""
 
     figures_at_s: float = float("-inf")
     version: int = 0
+    status: msgspec.Struct | None = None
     written_at_s: float = float("-inf")
     rest_until_s: float = 0.0
 
@@ -279,6 +281,16 @@ class StatusWriter:
         self._rest_s = rest_s
         self._on_told = on_told
         self._last: dict[ObjectKey, _LastStatus] = {}
+
+    def standing(self, stored: Metadata, status: T) -> T:
+        """Of the stored `status` what is ours: the one that we wrote last, while the object is as that left it.
+
+        An apply takes away nothing that another manager owns. A condition of somebody else's would make each status
+        differ from the stored one for ever.
+        """
+        last = self._last.get(key_of(stored))
+        is_ours = last is not None and last.version and number_of(stored.resource_version) == last.version
+        return cast(T, last.status) if last is not None and is_ours and last.status is not None else status
 
     def may_write(self, stored: Metadata, *, is_news: bool) -> bool:
         """Whether another status than the stored one may be written now; `is_news`: more of it than figures differs."""
@@ -310,7 +322,7 @@ class StatusWriter:
             last.rest_until_s = self._clock() + self._rest_s(error)
             self._failed("status", key, error)
             return False
-        last.version, last.written_at_s = number_of(version_in(answer)), self._clock()
+        last.version, last.status, last.written_at_s = number_of(version_in(answer)), status, self._clock()
         self._on_told("status", None)
         return True
 

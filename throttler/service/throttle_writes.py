@@ -57,9 +57,10 @@ class ThrottleStatusWriter:
         """The status to write now; None: the stored one says it already, or it was written a moment ago."""
         findings = turn.findings if turn.findings.problem else replace(turn.findings, problem=problem)
         status = next_status(turn.stored, findings, datetime.now(UTC))
-        if status is None:
+        before = self._status.standing(turn.stored.metadata, turn.stored.status)
+        if status is None or status == before:
             return None
-        is_news = _meaning(turn.stored.status) != _meaning(status)
+        is_news = _meaning(before) != _meaning(status)
         return status if self._status.may_write(turn.stored.metadata, is_news=is_news) else None
 
     async def write(self, turn: Turn, status: ThrottleStatus | None) -> None:

@@ -31,6 +31,8 @@ class FakeClient:
         self.events: list[Any] = []
         self.fault: Exception | None = None
         self.is_seen = True
+        self.of_others: list[dict[str, str]] = []
+        """Conditions that another manager owns: an apply leaves them there."""
 
     async def apply(self, resource: Any, body: Any, name: str, namespace: str | None, **options: Any) -> bytes:
         if self.fault:
@@ -38,7 +40,8 @@ class FakeClient:
         self.writes += 1
         version = str(100 + self.writes)
         if self.is_seen:
-            kept = {**msgspec.to_builtins(self.throttle), "status": body["status"]}
+            conditions = [*body["status"]["conditions"], *self.of_others]
+            kept = {**msgspec.to_builtins(self.throttle), "status": {**body["status"], "conditions": conditions}}
             kept["metadata"]["resourceVersion"] = version
             self.throttle = msgspec.convert(kept, JoinThrottle)
         return msgspec.json.encode({"metadata": {"resourceVersion": version}})
@@ -82,6 +85,23 @@ async def test_figures_are_written_now_and_then_and_news_at_once() -> None:
     await asyncio.sleep(COUNTS_PERIOD_S)
     assert await scene.tell(7, Phase.BRAKE) == 3
     assert scene.client.throttle.status.waiting == 7
+
+
+async def test_a_condition_of_somebody_else_is_no_reason_to_write() -> None:
+    scene = Scene()
+    scene.client.of_others = [{"type": "Audited", "status": "True", "reason": "Yes", "message": "by somebody"}]
+    assert await scene.tell(5) == 1
+    await asyncio.sleep(60)
+    assert await scene.tell(5) == 1
+    assert await scene.tell(6) == 2
+    assert await scene.tell(7) == 2, "figures go out now and then"
+    assert await scene.tell(7, Phase.BRAKE) == 3
+    scene.client.throttle = msgspec.structs.replace(
+        scene.client.throttle,
+        metadata=msgspec.structs.replace(scene.client.throttle.metadata, resource_version="200"),
+        status=msgspec.structs.replace(scene.client.throttle.status, phase="Idle"),
+    )
+    assert await scene.tell(7, Phase.BRAKE) == 4, "somebody changed ours"
 
 
 async def test_a_ceiling_that_moves_is_no_news_until_somebody_does_not_follow() -> None:
