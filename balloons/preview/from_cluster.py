@@ -15,7 +15,6 @@ from math import ceil
 from typing import Any
 
 from balloons.cluster import kinds, seen_cluster
-from balloons.cluster.object_fields import text
 from balloons.cluster.seen_cluster import Autoscaler, Component, Detected, SeenCluster, detect
 from balloons.preview import calibrate
 from balloons.preview.calibrate import DAY_S, Birth, births_of, dated, join, reaction, ready_share
@@ -42,10 +41,11 @@ from balloons.preview.inputs import (
 )
 from balloons.view.node_load_and_devices import EMPTY, USUAL_PRIORITY, NodeLoad, load_of
 from throttler.api.throttle import JoinThrottle
-from throttler.kube.cluster_autoscaler import KEY, NODES, CapacityQuota
+from throttler.joins.requested_machines import names_within, words_of
+from throttler.kube.cluster_autoscaler import NODES, CapacityQuota, NodeGroup
 from throttler.kube.daemon_set import DaemonSet, wants_daemon
 from throttler.kube.karpenter import NodeClaim, NodePool
-from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, Node, group_of
+from throttler.kube.node import GROUP_LABELS, HOST_LABEL, KARPENTER_POOL_LABEL, Node, group_of
 from throttler.kube.pod import Pod
 from throttler.kube.quantities_and_durations import (
     DurationError,
@@ -66,7 +66,6 @@ from throttler.signals.reading import INTERVAL_S, PROMETHEUS_INTERVAL_S
 
 PRICE_LABEL = "kube-balloons.github.io/price-per-hour"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
-_TARGET, _MOST = "cloudProviderTarget:", "maxSize:"
 KINDS = (
     kinds.NODES,
     kinds.PODS,
@@ -176,14 +175,54 @@ def of_quota(quota: CapacityQuota, nodes: Iterable[Node]) -> Ceiling | None:
     )
 
 
-def of_groups(status_text: str) -> Ceiling | None:
-    """What all of cluster-autoscaler's groups together may still grow by, as its ConfigMap says."""
-    target, most = _sum(status_text, _TARGET), _sum(status_text, _MOST)
-    if target is None or most is None:
+def of_groups(groups: Sequence[NodeGroup]) -> Ceiling | None:
+    """What these groups of cluster-autoscaler's may still grow by; None where one does not say how far, or none is."""
+    sizes = [group.max_size for group in groups if group.max_size is not None]
+    if not groups or len(sizes) < len(groups):
         return None
+    left = sum(max(0, size - group.target) for size, group in zip(sizes, groups, strict=True))
     return Ceiling(
-        name="cluster-autoscaler's groups", nodes=max(0, most - target), detail=f"maxSize {most}, now {target}"
+        name=f"cluster-autoscaler's group {groups[0].name}" if len(groups) == 1 else "cluster-autoscaler's groups",
+        nodes=left,
+        detail=f"maxSize {sum(sizes)}, now {sum(group.target for group in groups)}",
     )
+
+
+def groups_by_pool(groups: Sequence[NodeGroup], nodes: Sequence[Node]) -> dict[str, tuple[NodeGroup, ...]]:
+    """Pool -> the groups of cluster-autoscaler's that can grow it, for the pools of these nodes.
+
+    A pool that a cloud's label names grows by groups that have its name in theirs. For any other pool those count as
+    well of which nothing says whose they are. All groups count where that leaves none: a bound must not be too low.
+    """
+    by_label = {group_of(node.labels) for node in nodes if _is_labelled(node)}
+    owners = _owners(frozenset(group.name for group in groups) - {""}, nodes, by_label)
+    unknown = [group for group in groups if not owners.get(group.name)]
+    own = {pool: [] if pool in by_label else [*unknown] for pool in {group_of(node.labels) for node in nodes}}
+    for group in groups:
+        for pool in owners.get(group.name, ()):
+            own[pool].append(group)
+    return {pool: tuple(of_pool or groups) for pool, of_pool in own.items()}
+
+
+def _is_labelled(node: Node) -> bool:
+    """Whether a cloud's label says of which group the node is."""
+    return group_of(node.labels) in {node.labels.get(label) for label in GROUP_LABELS}
+
+
+def _owners(names: frozenset[str], nodes: Iterable[Node], by_label: Iterable[str]) -> dict[str, set[str]]:
+    """Group -> the pools whose name stands in its own (the longest one that does), else those with a label of it."""
+    texts: dict[str, list[str]] = {}
+    for pool in by_label:
+        texts.setdefault(words_of(pool), []).append(pool)
+    owners: dict[str, set[str]] = {}
+    for node in nodes:
+        for name in names.intersection(node.labels.values()):
+            owners.setdefault(name, set()).add(group_of(node.labels))
+    for name in names:
+        if within := names_within(name, texts):
+            longest = max(map(len, within))
+            owners[name] = {pool for pool in within if len(pool) == longest}
+    return owners
 
 
 def lift(ceiling: Ceiling, nodes: int) -> str:
@@ -233,13 +272,6 @@ def _milli(value: Any) -> int | None:
         return None
 
 
-def _sum(text: str, key: str) -> int | None:
-    """Over all lines `key: N`; None where there is none. The ConfigMap has one scalar to a line."""
-    figures = [line.strip().removeprefix(key).strip() for line in text.splitlines() if line.strip().startswith(key)]
-    numbers = [int(figure) for figure in figures if figure.isdecimal() and len(figure) < 10]
-    return sum(numbers) if numbers else None
-
-
 def births_in(cluster: SeenCluster, since_s: float) -> tuple[Birth, ...]:
     """How the nodes came to be that are there and registered since then (seconds since the epoch)."""
     nodes, pods, claims = (dated(cluster.listed(kind).objects) for kind in (kinds.NODES, kinds.PODS, kinds.NODE_CLAIMS))
@@ -282,15 +314,14 @@ def _pools(
 ) -> tuple[PoolFacts, ...]:
     node_pools = {node_pool.metadata.name: node_pool for node_pool in seen_cluster.node_pools(cluster)}
     quotas = seen_cluster.quotas(cluster)
-    is_ca = Autoscaler.CLUSTER_AUTOSCALER in detected.autoscalers
-    status = next((text(config_map, "data", KEY) for config_map in cluster.plain(kinds.AUTOSCALER_STATUS)), "")
-    groups = of_groups(status) if is_ca else None
+    groups = detected.status.groups if detected.status else ()
+    growing = groups_by_pool(groups, nodes)
     sizes = {group_of(node.labels): node.allocatable for node in nodes} | _claimed_sizes(cluster)
     pools = []
     for pool in pools_of(world, node_pools):
         own = node_pools.get(pool.name)
         bounds = [of_quota(quota, nodes) for quota in quotas if applies(quota, pool)]
-        bounds.append(of_node_pool(own, sizes.get(pool.name)) if own else groups)
+        bounds.append(of_node_pool(own, sizes.get(pool.name)) if own else of_groups(growing.get(pool.name, groups)))
         pools.append(with_ceilings(pool, bounds))
     return tuple(pools)
 

@@ -191,9 +191,9 @@ def share_groups(
     shown = _shown(frozenset(group.name for group in booting), nodes, throttles)
     texts: dict[str, list[str]] = {}
     for text in shown:
-        texts.setdefault(_words(text), []).append(text)
+        texts.setdefault(words_of(text), []).append(text)
     for group in booting:
-        owners = _named(group.name, throttles) or _owners(_parts(group.name, texts), shown, throttles)
+        owners = _named(group.name, throttles) or _owners(names_within(group.name, texts), shown, throttles)
         owner = owners[0] if len(owners) == 1 else _guess(throttles)
         if owner is not None:
             by_throttle[owner] = by_throttle[owner].and_also(group, is_guessed=len(owners) != 1)
@@ -250,12 +250,12 @@ MOST_WORDS = 32
 """A label's value has 63 characters at most."""
 
 
-def _parts(name: str, texts: Mapping[str, Sequence[str]]) -> list[str]:
-    """The texts, by their words, whose words stand in `name` one after the other.
+def names_within(name: str, texts: Mapping[str, Sequence[str]]) -> list[str]:
+    """The texts, by their words (`words_of`), whose words stand in `name` one after the other.
 
     All rows of words of the name are looked up: there may be a thousand groups, and as many texts.
     """
-    words = _words(name).split("-")
+    words = words_of(name).split("-")
     rows = {
         "-".join(words[begin : begin + count])
         for begin in range(len(words))
@@ -264,5 +264,6 @@ def _parts(name: str, texts: Mapping[str, Sequence[str]]) -> list[str]:
     return [text for row in rows for text in texts.get(row, ()) if text]
 
 
-def _words(text: str) -> str:
+def words_of(text: str) -> str:
+    """The words of a name in lower case, with hyphens between them."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower())

@@ -17,6 +17,7 @@ from balloons.preview.calibrate import Birth
 from balloons.preview.from_cluster import (
     PoolsWorld,
     applies,
+    groups_by_pool,
     lift,
     loads_of,
     of_groups,
@@ -43,7 +44,7 @@ from balloons.preview.simulate import Sweep, simulate
 from balloons.reading.read_cluster import read_archive, write_archive
 from balloons.view.node_load_and_devices import load_of
 from tests.world import a_node, daemon, work
-from throttler.kube.cluster_autoscaler import CapacityQuota
+from throttler.kube.cluster_autoscaler import CapacityQuota, NodeGroup
 from throttler.kube.karpenter import NodePool
 from throttler.kube.node import ZONE_LABEL, Node
 from throttler.kube.taints import Taint
@@ -288,6 +289,13 @@ def test_groups_and_valid_quotas_are_ceilings_and_invalid_ones_are_not() -> None
     ]
 
 
+def test_a_plan_bounds_each_pool_by_its_own_groups() -> None:
+    status = {"metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": STATUS}}
+    nodes = [node(0, agentpool="workers"), node(1, agentpool="gpu")]
+    pools = plan_inputs(cluster({kinds.NODES: nodes, kinds.AUTOSCALER_STATUS: [status]})).pools
+    assert {pool.name: [ceiling.nodes for ceiling in pool.ceilings] for pool in pools} == {"gpu": [8], "workers": [3]}
+
+
 def test_what_cannot_be_read_is_assumed_and_said() -> None:
     found = ca()
     assert found.controllers.daemon_sets.source is Source.ASSUMED
@@ -459,23 +467,59 @@ def test_a_quota_leaves_what_its_nodes_do_not_use_while_it_is_in_force(
 
 
 @pytest.mark.parametrize(
-    ("text", "left"),
+    ("sizes", "left"),
     [
-        ("maxSize: 5\ncloudProviderTarget: 3", (2, "maxSize 5, now 3")),
-        ("  - maxSize: 5\n    maxSize: 4\n  cloudProviderTarget: 3\n cloudProviderTarget: 2", (0, "maxSize 4, now 5")),
-        ("maxSize: 5\nmaxSize: 4\ncloudProviderTarget: 3\ncloudProviderTarget: 2", (4, "maxSize 9, now 5")),
-        ("maxSize: 2\ncloudProviderTarget: 3", (0, "maxSize 2, now 3")),
-        ("maxSize: many\nmaxSize: 6\ncloudProviderTarget: 1", (5, "maxSize 6, now 1")),
-        ("maxSize: 999999999\ncloudProviderTarget: 0", (999_999_999, "maxSize 999999999, now 0")),
-        ("maxSize: 1000000000\ncloudProviderTarget: 0", None),
-        ("maxSize: 5", None),
-        ("cloudProviderTarget: 5", None),
-        ("", None),
+        ([(3, 5)], ("cluster-autoscaler's group g0", 2, "maxSize 5, now 3")),
+        ([(3, 5), (2, 4)], ("cluster-autoscaler's groups", 4, "maxSize 9, now 5")),
+        ([(3, 2)], ("cluster-autoscaler's group g0", 0, "maxSize 2, now 3")),
+        ([(9, 5), (2, 4)], ("cluster-autoscaler's groups", 2, "maxSize 9, now 11")),
+        ([(3, 5), (2, None)], None),
+        ([], None),
     ],
 )
-def test_groups_leave_their_largest_sizes_less_what_they_have(text: str, left: tuple[int, str] | None) -> None:
-    found = of_groups(text)
-    assert (None if found is None else (found.nodes, found.detail)) == left
+def test_groups_leave_their_largest_sizes_less_what_they_have(
+    sizes: list[tuple[int, int | None]], left: tuple[str, int, str] | None
+) -> None:
+    """One that is larger than it may be takes nothing from another."""
+    found = of_groups(
+        [NodeGroup(name=f"g{index}", target=target, max_size=most) for index, (target, most) in enumerate(sizes)]
+    )
+    assert (None if found is None else (found.name, found.nodes, found.detail)) == left
+
+
+def growing(groups: Sequence[str], **nodes: dict[str, str]) -> dict[str, list[str]]:
+    named = [NodeGroup(name=name) for name in groups]
+    found = groups_by_pool(named, [a_node(name, labels=labels) for name, labels in nodes.items()])
+    return {pool: [group.name for group in of_pool] for pool, of_pool in found.items()}
+
+
+def test_a_pool_grows_by_the_groups_that_bear_its_name() -> None:
+    """All groups bounded every pool: 400 nodes of a pool that may have 10 were promised."""
+    gpu, cpu, large = ({"eks.amazonaws.com/nodegroup": name} for name in ("gpu", "cpu", "cpu-large"))
+    assert growing(
+        ["eks-gpu-1a2b", "eks-cpu-large-3c4d", "eks-cpu-5e6f", "eks-cpu-7a8b", "spare"], a=gpu, b=cpu, c=large
+    ) == {
+        "gpu": ["eks-gpu-1a2b"],
+        "cpu": ["eks-cpu-5e6f", "eks-cpu-7a8b"],
+        "cpu-large": ["eks-cpu-large-3c4d"],
+    }
+
+
+def test_a_pool_by_its_instance_type_grows_by_all_groups_that_are_not_anothers() -> None:
+    m8 = {"node.kubernetes.io/instance-type": "m8"}
+    gpu = {"node.kubernetes.io/instance-type": "g5", "group": "gpus"}
+    web = {"node.kubernetes.io/instance-type": "m8", "agentpool": "web"}
+    assert growing(["gpus", "m", "spare", "aks-web-1-vmss"], a=m8, b=gpu, c=web) == {
+        "m8": ["m", "spare"],
+        "g5": ["m", "spare", "gpus"],
+        "web": ["aks-web-1-vmss"],
+    }
+
+
+def test_all_groups_count_where_no_name_tells() -> None:
+    """As in a dump with hashed names: a bound that is too high is better than one that is too low."""
+    assert growing(["x1", "x2"], a={"agentpool": "web"}) == {"web": ["x1", "x2"]}
+    assert growing(["", ""], a={"agentpool": "web", "node-role.kubernetes.io/web": ""}) == {"web": ["", ""]}
 
 
 @pytest.mark.parametrize(
