@@ -289,10 +289,7 @@ def _decide_all(
     for own in pools:
         pool = own.view.pool
         try:
-            left = purse.left(pool)
-            # What a resting pool would start nobody writes: no other pool waits for it.
-            allowance = 0 if own.is_resting and left is not None else left
-            outcome = decide_pool(own, case, allowance, is_shut=purse.is_shut(pool))
+            outcome = decide_pool(own, case, purse.left(pool), is_shut=purse.is_shut(pool))
         except Exception as error:  # noqa: BLE001 - as above: this pool is left as it is, the others go on
             outcome = Outcome(_frozen(pool, _failure(error)), memory.pools.get(pool.key, PoolMemory()))
         decisions.append(outcome.decision)

@@ -122,6 +122,9 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     let_go = [a for a in actions if isinstance(a, AnnotateNode) and None in a.annotations.values()]
     count = max(0, len(holding.victims) - len(view.leaving) - going) + len(let_go)
     removed = recent_removals(memory, count, settings, case.now)
+    if own.is_resting and aim.granted is not None:
+        # What it would start nobody writes: no other pool waits for it, and it was not let out.
+        aim = replace(aim, granted=aim.granted - aim.starts, starts=0)
     memory = replace(memory, removed=removed, granted=aim.granted, asked=asked)
     decision = _decision(view, aim.warm, why, (*actions, *_removals(view, case, memory)), too_small)
     decision = replace(decision, lacking=aim.lacking, notes=(*decision.notes, *_fallback(view, aim)))

@@ -98,11 +98,19 @@ def test_a_pool_whose_writes_fail_takes_no_allowance_from_the_next() -> None:
     stuck = a_pool("stuck", nodes=PoolNodes(LabelSelector({"pool": "stuck"})), **spec)
     there = {**nodes(1, "s", labels={"pool": "stuck"}), **nodes(2)}
     world = World.of(stuck, a_pool(created_s=1.0, **spec), nodes=there)
-    for resting, sizes in ((frozenset[ObjectKey](), [1 + 3, 2]), (frozenset({stuck.key}), [1, 2 + 3])):
+    for resting, size, granted in ((frozenset[ObjectKey](), 2, 3), (frozenset({stuck.key}), 2 + 3, 0)):
         decided, memory = decide(world.snapshot(resting=resting), Memory(), SETTINGS, NOW, allowance=3)
         actions = [action for pool in decided.pools for action in pool.actions]
-        assert [action.replicas for action in actions if isinstance(action, ApplyObject)] == sizes
-        assert memory.pools[stuck.key].granted == sizes[0] - 1
+        assert [action.replicas for action in actions if isinstance(action, ApplyObject)] == [1 + 3, size]
+        assert memory.pools[stuck.key].granted == granted
+
+
+def test_a_pool_whose_writes_fail_is_not_said_to_wait_for_its_throttle() -> None:
+    """Its reason changed with each try, and sent people to a throttle that lets it grow."""
+    world = World.of(a_pool(mode=Mode.HEADROOM, size=3, max_size=9), nodes=nodes(1))
+    for resting in (frozenset[ObjectKey](), frozenset({POOL_KEY})):
+        decided, _ = decide(world.snapshot(resting=resting), Memory(), SETTINGS, NOW, allowance=3)
+        assert decided.pools[0].because.reason is Reason.GROWING
 
 
 @pytest.mark.parametrize("turn", [1, -1])
