@@ -290,8 +290,9 @@ def _has_room(limits: Mapping[str, Any], used: Mapping[str, Any], node: Resource
     """Whether one more node with so much of each fits all limits that can be read."""
     for name, limit in limits.items():
         most, taken = _milli(limit), _milli(used.get(name, "0"))
-        more = ONE if name == NODES else max(1, node.get(name, 0))
-        if most is not None and taken is not None and taken + more > most:
+        # Any node takes cpu and memory, but a device only if it has one: a limit of no GPUs leaves room for others.
+        least = ONE if name == NODES else int("/" not in name)
+        if most is not None and taken is not None and taken + max(least, node.get(name, 0)) > most:
             return False
     return True
 

@@ -33,6 +33,9 @@ def steps(asked: dict[str, Any], **objects: Any) -> list[str]:
         ({"nodes": "9"}, {"nodes": "8"}, []),
         ({"nodes": "9"}, {"nodes": "10"}, [FULL]),
         ({"nodes": "99", "cpu": "64"}, {"nodes": "9", "cpu": "63"}, [FULL]),
+        ({"nvidia.com/gpu": "0"}, {}, []),
+        ({"nvidia.com/gpu": "8", "cpu": "64"}, {"nvidia.com/gpu": "8", "cpu": "8"}, []),
+        ({"nvidia.com/gpu": "8"}, {"nvidia.com/gpu": "9"}, [FULL]),
         ({"cpu": "many"}, {"cpu": "many"}, []),
     ],
 )
@@ -45,3 +48,13 @@ def test_a_pool_is_full_where_no_node_fits_for_the_pod(
     assert steps(asks, nodes=[NODE], node_pools=[x]) == told
     alone = steps(asks, node_pools=[x])
     assert alone == [what for what in told if what == FULL], "nobody knows how large its nodes are"
+
+
+def test_a_pool_whose_nodes_have_devices_is_short_of_these_also_for_a_pod_that_asks_for_none() -> None:
+    x = {
+        "metadata": {"name": "x"},
+        "spec": {"limits": {"nvidia.com/gpu": "8"}},
+        "status": {"resources": {"nvidia.com/gpu": "8"}},
+    }
+    gpus = {**NODE, "status": {"allocatable": {"cpu": "16", "nvidia.com/gpu": "8"}}}
+    assert steps(pod(), nodes=[gpus], node_pools=[x]) == [SHORT]
