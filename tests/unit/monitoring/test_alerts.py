@@ -75,6 +75,13 @@ def test_promtool_sees_that_no_cluster_at_all_is_scraped(tmp_path: Path) -> None
 
 
 @pytest.mark.promtool
+def test_promtool_sees_one_alert_for_the_outage_of_the_only_cluster(tmp_path: Path) -> None:
+    case = CASES["KubeBalloonsDown"]["firing"]
+    series = {name: values for name, values in case["series"].items() if "east" in name}
+    _see(tmp_path, [_promtool_test("KubeBalloonsDown", {**case, "series": series})])
+
+
+@pytest.mark.promtool
 def test_promtool_sees_no_alert_before_its_time(tmp_path: Path) -> None:
     early = {name: f"{_seconds(ALERTS[name]['for']) - 15}s" for name in CASES}
     cases = {name: {"series": case["firing"]["series"], "at": early[name]} for name, case in CASES.items()}
