@@ -139,7 +139,7 @@ def explain_node(cluster: SeenCluster, name: str) -> Timeline | None:
     if node is None and claim is None:
         return None
     steps = [*way_of(node, claim), *event_steps(cluster, "Node", name)]
-    steps += event_steps(cluster, "NodeClaim", name_of(claim))
+    steps += event_steps(cluster, "NodeClaim", name_of(claim)) if claim is not None else []
     on_it = list(_pods_on(cluster, name)) if node else []
     steps += [step for pod in on_it for step in _bound(pod)]
     return Timeline(

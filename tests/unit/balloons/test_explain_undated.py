@@ -1,7 +1,7 @@
-"""Timelines of what has no time: it comes last, and neither says nor hides anything else."""
+"""Timelines of what has no time, or no name: it comes last, and neither says nor hides anything else."""
 
-from balloons.explain import Timeline, explain_pool
-from tests.unit.balloons.things_to_explain import at, event, seen
+from balloons.explain import Timeline, explain_node, explain_pool
+from tests.unit.balloons.things_to_explain import at, event, node, seen
 
 
 def story(found: Timeline | None) -> list[tuple[str, float | None]]:
@@ -30,3 +30,8 @@ def test_a_condition_without_a_time_says_nothing_about_an_event() -> None:
         ("created", None),
         ("Ready became False", None),
     ]
+
+
+def test_a_node_without_a_claim_tells_nothing_of_nameless_claims() -> None:
+    whole = seen(nodes=[node()], events=[event("NodeClaim", "", "Disrupted", at(3))])
+    assert [what for what, _ in story(explain_node(whole, "n1"))] == ["joined", "ready"]
