@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from throttler.api.throttle_rules import RefusedThrottle
 from throttler.kube.quantities_and_durations import QuantityError, parse_quantity
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverDecision, LeverState
@@ -61,6 +62,10 @@ class ThrottleMetrics:
         """The throttles as they were decided; series of throttles, levers and servers that are gone end."""
         shown = {turn.name: turn for turn in turns}
         for name, turn in shown.items():
+            if isinstance(turn.stored, RefusedThrottle):
+                # Nothing is decided for it: what it last showed would seem to stand.
+                for gauge in (*self._figures.values(), self._nodes):
+                    gauge.remove_by_labels({"throttle": name})
             self._show_figures(name, turn.findings)
             self._show_reason(name, turn.findings.verdict)
             self._show_levers(name, turn.findings.levers)

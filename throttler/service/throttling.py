@@ -123,6 +123,7 @@ class Throttling:
         stored = self._watches.throttles
         self._follow(stored)
         if not stored and not self._leaving:
+            self._metrics.show((), (), self._clock())
             self.again_s = None
             return None
         turns = self._decide(stored, cluster)

@@ -181,6 +181,24 @@ def test_metrics_tell_window_reason_and_stages_and_end_with_the_throttle() -> No
     assert scene.figure("lever_state", throttle="default", lever="NodePool/pool-a", state="Contested") is None
 
 
+def test_metrics_of_a_throttle_that_is_refused_tell_nothing_of_before() -> None:
+    """30 nodes were waited for then, and none joins: an alert would say so for as long as it is refused."""
+    scene = Scene(a_throttle(**LIMITS))
+    waits = ClusterView(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=(pending("p"),))
+    for _ in range(2):
+        scene.tick(5, waits)
+    assert scene.figure("nodes", throttle="default", stage="waiting") == 1
+    scene.watches.throttles = (refused("default"),)
+    scene.tick(1, waits)
+    assert scene.figure("nodes", throttle="default", stage="waiting") is None
+    assert scene.figure("window_joins", throttle="default") is None
+    assert scene.figure("because", throttle="default", reason="Starting") == 0
+    scene.tick(LEAVING_S + 1, waits)
+    scene.watches.throttles = ()
+    assert scene.tick(LEAVING_S + 1, waits) is None
+    assert scene.figure("because", throttle="default", reason="Starting") is None
+
+
 @pytest.mark.virtual_time
 async def test_a_stop_ends_the_sources_and_what_is_held_may_be_handed_over() -> None:
     scene = Scene(a_throttle(**LIMITS))
