@@ -117,7 +117,12 @@ def asked_options(command: F) -> F:
                 metavar="TIME",
                 help="Exit with 3 if one scale-up in twenty would take longer.",
             ),
-            option("--price", type=Price(), metavar="N", help="Price of one new node per hour."),
+            option(
+                "--price",
+                type=Price(),
+                metavar="N",
+                help="Price of one new node per hour where --prices and nodes' labels tell none.",
+            ),
             option(
                 "--prices",
                 metavar=FILE,
