@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from throttler.kube.kube_client import Attempt, KubeClient
 
 PROGRAM = "kube-balloons-cli"
+MOST_TOLD = 5
+"""Of objects of one kind that are left out."""
 CALLS_PER_S, BURST = 50.0, 50
 """As kubectl limits itself."""
 _DUMP = "--from FILE, which `balloons dump` wrote"
@@ -53,7 +55,18 @@ def see(options: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "See
             unread = [f"{listed.unreadable:,} could not be read"] if listed.unreadable else []
             beyond = [f"{listed.left_out:,} or more were left out"] if listed.left_out else []
             warn(f"{name} seen in part: {' and '.join(unread + beyond)}")
+    if context := click.get_current_context(silent=True):
+        # What a command decodes, and so leaves out, shows as it goes on.
+        context.call_on_close(lambda: _tell_undecodable(cluster))
     return cluster
+
+
+def _tell_undecodable(cluster: "SeenCluster") -> None:
+    for name, listed in cluster.lists.items():
+        for key, why in list(listed.undecodable.items())[:MOST_TOLD]:
+            warn(f"{name} {'/'.join(filter(None, key))} left out: {why}")
+        if (more := len(listed.undecodable) - MOST_TOLD) > 0:
+            warn(f"{name}: {more:,} more left out")
 
 
 def dump_in_words(path: str, taken_at: "datetime") -> str:

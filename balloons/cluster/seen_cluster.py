@@ -40,6 +40,8 @@ from throttler.kube.quantities_and_durations import QuantityError, count
 
 MOST_OBJECTS = 250_000
 """Of one kind: above what the largest known clusters hold of pods; more are left out of a list and counted."""
+LONGEST_WHY = 200
+"""Characters of why an object cannot be decoded."""
 T = TypeVar("T")
 UNREADABLE = (msgspec.MsgspecError, QuantityError, UnicodeDecodeError, RecursionError)
 """What decoding one object may raise."""
@@ -68,6 +70,9 @@ class Listed:
     message: str = ""
     left_out: int = 0
     unreadable: int = 0
+    undecodable: dict[tuple[str, str], str] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """Namespace and name of an object -> why it is not among the decoded ones (`nodes`, `pods`, ...): filled as they
+    are decoded."""
 
     @property
     def is_complete(self) -> bool:
@@ -166,13 +171,14 @@ def throttles(cluster: SeenCluster) -> tuple[StoredThrottle, ...]:
 
 
 def _readable(cluster: SeenCluster, kind: Kind, wire: Any, shape: Callable[[Any], T]) -> tuple[T, ...]:
-    decoder = msgspec.json.Decoder(wire)
+    decoder, listed = msgspec.json.Decoder(wire), cluster.listed(kind)
     readable = []
-    for line in cluster.listed(kind).objects:
+    for line in listed.objects:
         try:
             readable.append(shape(decoder.decode(line)))
-        except UNREADABLE:
-            continue
+        except UNREADABLE as error:
+            plain = _object(line)
+            listed.undecodable[namespace_of(plain), name_of(plain)] = " ".join(str(error).split())[:LONGEST_WHY]
     return tuple(readable)
 
 

@@ -140,8 +140,19 @@ def turned_away(facts: Facts) -> Iterator[Trouble]:
 
 
 def not_read(facts: Facts) -> Iterator[Trouble]:
-    """Objects that are no Kubernetes objects, and lists that were cut."""
+    """Objects that are no Kubernetes objects, or not of their kind, and lists that were cut."""
+    # Only decoding them tells which objects cannot be decoded.
+    decoders = (seen_cluster.node_pools, seen_cluster.node_claims, seen_cluster.quotas, seen_cluster.throttles)
+    _ = facts.nodes, facts.pods, *(decode(facts.cluster) for decode in decoders)
     for name, listed in sorted(facts.cluster.lists.items()):
+        if listed.undecodable:
+            (space, first), why = next(iter(listed.undecodable.items()))
+            names = some("/".join(filter(None, key)) for key in listed.undecodable)
+            yield Trouble(
+                name,
+                f"{names} could not be decoded ({why}): what is said here does not cover that",
+                f"kubectl get {name} {first}{f' -n {space}' if space else ''} -o yaml",
+            )
         if listed.unreadable or listed.left_out:
             yield Trouble(
                 name,

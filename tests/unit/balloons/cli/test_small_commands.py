@@ -69,6 +69,20 @@ def test_what_is_seen_in_part_is_told(tmp_path: Path) -> None:
     ]
 
 
+def test_objects_that_cannot_be_decoded_are_named(tmp_path: Path) -> None:
+    """They were left out of all figures without a word."""
+    pods = [pod(f"odd-{number}", "n1", requests={"cpu": "a lot"}) for number in range(7)]
+    with (tmp_path / "dump").open("wb") as file:
+        write_archive(cluster({kinds.NODES: [node("n1"), node("odd", cpu="8 cores")], kinds.PODS: pods}), file)
+    ended = balloons("top", "--from", str(tmp_path / "dump"))
+    assert ended.returncode == 0
+    of_nodes, *of_pods = ended.stderr.splitlines()[2:]
+    assert of_nodes.startswith("nodes odd left out: '8 cores' is not a quantity; accepted: ")
+    names = [f"pods default/odd-{number} left out" for number in range(5)]
+    assert [line.partition(":")[0] for line in of_pods] == [*names, "pods"]
+    assert of_pods[-1] == "pods: 2 more left out"
+
+
 def test_top_groups_by_pool_and_zone() -> None:
     found = groups(seen_cluster.nodes(a_cluster()), seen_cluster.pods(a_cluster()), a_cluster().taken_at.timestamp())
     shown = [

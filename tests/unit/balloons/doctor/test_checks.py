@@ -266,6 +266,15 @@ def test_what_was_cut_or_broken_is_told() -> None:
     assert diagnose(seen({}), [CHECKS["KB057"]]).findings == ()
 
 
+def test_an_object_that_is_none_of_its_kind_is_named() -> None:
+    """A node whose memory nobody can read was missing in all checks, and nothing told."""
+    found = diagnose(seen({kinds.NODES: [node("n1"), node("odd", cpu="8 cores")]}), [CHECKS["KB057"]])
+    (trouble,) = [finding.trouble for finding in found.findings]
+    assert trouble.object == "nodes"
+    assert trouble.sentence.startswith("odd could not be decoded ('8 cores' is not a quantity; accepted: ")
+    assert trouble.fix == "kubectl get nodes odd -o yaml"
+
+
 def test_a_check_that_cannot_see_says_so_and_others_go_on() -> None:
     whole = seen(CASES[0].failing)
     lists = {**whole.lists, kinds.PODS.name: Listed(unread=Unread.FORBIDDEN)}
