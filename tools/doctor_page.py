@@ -35,7 +35,7 @@ def page(checks: Iterable[Check]) -> str:
 
 def _section(check: Check) -> str:
     live = " Not looked for in manifests (`-f`): what they leave out may be there." if check.is_live_only else ""
-    reads = ", ".join(kind.name for kind in check.needs) or "whatever was read"
+    reads = ", ".join(kind.name for kind in (*check.needs, *check.also)) or "whatever was read"
     return f"\n## {check.code}\n\n**{check.title}** ({check.severity.word})\n\n{check.about}{live}\n\nReads: {reads}.\n"
 
 

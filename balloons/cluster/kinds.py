@@ -19,7 +19,14 @@ from balloons.api.pool import VERSION as OWN_VERSION
 from balloons.cluster.object_fields import flags_of, moment, parts, text, texts
 from throttler.api.throttle import THROTTLE_KIND, THROTTLE_PLURAL
 from throttler.kube import cluster_autoscaler
-from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_GROUP, CAPACITY_QUOTA_KIND
+from throttler.kube.cluster_autoscaler import (
+    CAPACITY_QUOTA_GROUP,
+    CAPACITY_QUOTA_KIND,
+    MACHINE_DEPLOYMENT_KIND,
+    MACHINE_DEPLOYMENT_VERSIONS,
+    MAX_SIZE,
+    MIN_SIZE,
+)
 
 OWN_LEASE = "kube-balloons-throttle"
 """The Lease of the service, in whichever namespace it runs."""
@@ -41,7 +48,9 @@ GATES_VARIABLE = "FEATURE_GATES"
 KEPT_DOMAINS = ("kube-balloons.github.io", "karpenter.sh", "cluster-autoscaler.kubernetes.io")
 GANG = "scheduling.k8s.io/group-name"
 """The PodGroup that a pod belongs to."""
-KEPT_ANNOTATIONS = frozenset({"controller.kubernetes.io/pod-deletion-cost", "kubernetes.io/config.mirror", GANG})
+KEPT_ANNOTATIONS = frozenset(
+    {"controller.kubernetes.io/pod-deletion-cost", "kubernetes.io/config.mirror", GANG, MAX_SIZE, MIN_SIZE}
+)
 PAUSE = "pause"
 """What the image of a pod is called that does nothing, or how its name begins."""
 PAUSE_REASON = "kube-balloons.github.io/pause-reason"
@@ -193,6 +202,15 @@ QUOTAS = Kind(
 )
 
 
+MACHINE_DEPLOYMENTS = Kind(
+    group="cluster.x-k8s.io",
+    versions=MACHINE_DEPLOYMENT_VERSIONS,
+    plural="machinedeployments",
+    kind=MACHINE_DEPLOYMENT_KIND,
+    is_namespaced=True,
+)
+
+
 BALLOON_POOLS = Kind(group=OWN_GROUP, versions=(OWN_VERSION,), plural=POOL_PLURAL, kind=POOL_KIND, is_namespaced=True)
 
 
@@ -228,6 +246,7 @@ ALL_KINDS = (
     NODE_POOLS,
     NODE_CLAIMS,
     QUOTAS,
+    MACHINE_DEPLOYMENTS,
     BALLOON_POOLS,
     THROTTLES,
     SERVICE_MONITORS,
@@ -412,6 +431,11 @@ _TREES: Mapping[str, Keep] = {
     DAEMON_SETS.name: _WORKLOAD,
     NODE_POOLS.name: _OWNED,
     QUOTAS.name: _OWNED,
+    MACHINE_DEPLOYMENTS.name: {
+        "metadata": _OWNED_METADATA,
+        "spec": {"replicas": True},
+        "status": {"readyReplicas": True},
+    },
     SERVICE_MONITORS.name: _MONITOR,
     POD_MONITORS.name: _MONITOR,
     PROMETHEUSES.name: {

@@ -206,7 +206,8 @@ class Trouble:
 class Check:
     """One check. `code` is never given to another; `about` says why it matters, for the documentation.
 
-    `needs`: without these lists nothing can be said; a kind that is not served counts as an empty list.
+    `needs`: without these lists nothing can be said; a kind that is not served counts as an empty list. `also`: kinds
+    that are looked at where they can be read.
     `is_live_only`: says that something is missing, which a folder of manifests may well be.
     """
 
@@ -216,6 +217,7 @@ class Check:
     about: str
     needs: tuple[Kind, ...]
     find: Callable[[Facts], Iterable[Trouble]]
+    also: tuple[Kind, ...] = ()
     is_live_only: bool = False
 
     @property

@@ -66,7 +66,9 @@ def diagnose(cluster: SeenCluster, checks: Iterable[Check] = ALL_CHECKS, *, is_l
 
 def kinds_of(checks: Iterable[Check]) -> tuple[Kind, ...]:
     """The kinds to read: what the checks need, and what tells what runs the cluster."""
-    by_name = {kind.name: kind for kind in (*DETECTION, *(kind for check in checks for kind in check.needs))}
+    by_name = {
+        kind.name: kind for kind in (*DETECTION, *(kind for check in checks for kind in (*check.needs, *check.also)))
+    }
     return tuple(by_name.values())
 
 

@@ -9,6 +9,7 @@ from balloons.cluster.object_fields import moment, name_of, part, parts, text, w
 from balloons.decide.decision_and_reasons import Reason
 from balloons.doctor.check import Check, Facts, Severity, Trouble, called, some
 from throttler.api.throttle_rules import RefusedThrottle
+from throttler.kube.cluster_autoscaler import MAX_SIZE
 from throttler.kube.custom_objects import Invalid
 from throttler.kube.metadata import owners_of
 from throttler.kube.quantities_and_durations import count
@@ -64,7 +65,7 @@ def silent_lease(facts: Facts) -> Iterator[Trouble]:
 def left_behind(facts: Facts) -> Iterator[Trouble]:
     """Ceilings that carry our marks and belong to no throttle."""
     there = {Holder(throttle=name_of(throttle)).label for throttle in facts.items(kinds.THROTTLES) if name_of(throttle)}
-    for kind in (kinds.NODE_POOLS, kinds.QUOTAS):
+    for kind in (kinds.NODE_POOLS, kinds.QUOTAS, kinds.MACHINE_DEPLOYMENTS):
         for thing in facts.items(kind):
             holder = text(thing, "metadata", "labels", THROTTLE_LABEL)
             is_held = ORIGINAL_ANNOTATION in part(thing, "metadata", "annotations") or bool(holder)
@@ -94,16 +95,16 @@ def gates_left_behind(facts: Facts) -> Iterator[Trouble]:
 
 def fought_over(facts: Facts) -> Iterator[Trouble]:
     """Ceilings with two owners."""
-    for kind in (kinds.NODE_POOLS, kinds.QUOTAS):
+    for kind in (kinds.NODE_POOLS, kinds.QUOTAS, kinds.MACHINE_DEPLOYMENTS):
+        field = f"the annotation {MAX_SIZE}" if kind is kinds.MACHINE_DEPLOYMENTS else "spec.limits"
         for thing in facts.items(kind):
             owners = _owners_of_limits(thing)
             others = owners - {FIELD_MANAGER}
             if FIELD_MANAGER in owners and others:
                 yield Trouble(
                     called(kind, thing),
-                    f"spec.limits has two managers, {FIELD_MANAGER} and {some(others)}: each undoes what the other "
-                    "writes",
-                    "# let the other leave spec.limits alone (Argo CD: ignoreDifferences with managedFieldsManagers)",
+                    f"{field} has two managers, {FIELD_MANAGER} and {some(others)}: each undoes what the other writes",
+                    f"# let the other leave {field} alone (Argo CD: ignoreDifferences with managedFieldsManagers)",
                 )
 
 
@@ -166,6 +167,7 @@ def _owners_of_limits(thing: Mapping[str, Any]) -> set[str]:
     entries = parts(thing, "metadata", "managedFields")
     limits, quota = part(thing, "spec", "limits"), part(thing, "spec", "limits", "resources")
     paths = [["spec", "limits", name] for name in limits] + [["spec", "limits", "resources", name] for name in quota]
+    paths.append(["metadata", "annotations", MAX_SIZE])
     owners = (owners_of(entries, path) for path in paths)
     return {owner[0] for of_field in owners if len(of_field) > 1 for owner in of_field}
 
@@ -215,6 +217,7 @@ CHECKS = (
         about="A ceiling of a throttle that is gone holds all growth. The service and the guard give such ceilings "
         "back; one that is still there means that neither runs, or that they lack the rights.",
         needs=_CEILINGS,
+        also=(kinds.MACHINE_DEPLOYMENTS,),
         find=left_behind,
         is_live_only=True,
     ),
@@ -231,8 +234,10 @@ CHECKS = (
         code="KB055",
         title="Two managers of one ceiling",
         severity=Severity.WARNING,
-        about="A GitOps tool that owns `spec.limits` reverts what the throttle writes, and the other way round.",
+        about="A GitOps tool that owns `spec.limits`, or the largest size of a MachineDeployment, reverts what the "
+        "throttle writes, and the other way round.",
         needs=(kinds.NODE_POOLS, kinds.QUOTAS),
+        also=(kinds.MACHINE_DEPLOYMENTS,),
         find=fought_over,
     ),
     Check(

@@ -127,6 +127,10 @@ WHOLE: list[tuple[Kind, dict[str, Any]]] = [
     (kinds.DAEMON_SETS, WORKLOAD),
     (kinds.NODE_POOLS, OWNED),
     (kinds.QUOTAS, OWNED),
+    (
+        kinds.MACHINE_DEPLOYMENTS,
+        {"metadata": OWNED["metadata"], "spec": {"replicas": 3}, "status": {"readyReplicas": 2}},
+    ),
     (kinds.SERVICE_MONITORS, {"metadata": METADATA, "spec": SELECTORS}),
     (kinds.POD_MONITORS, {"metadata": METADATA, "spec": SELECTORS}),
     (kinds.PROMETHEUSES, {"metadata": METADATA, "spec": {name: {} for name in (*MONITORS, *MORE_MONITORS)}}),

@@ -4,6 +4,7 @@ import shlex
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -264,6 +265,31 @@ def test_what_was_cut_or_broken_is_told() -> None:
     found = diagnose(replace(seen({}), lists=lists), [CHECKS["KB057"]])
     assert [each.trouble.object for each in found.findings] == ["nodes", "pods"]
     assert diagnose(seen({}), [CHECKS["KB057"]]).findings == ()
+
+
+MAX_SIZE = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
+
+
+def machine_deployment(*managers: str, **metadata: Any) -> dict[str, Any]:
+    fields = {"f:metadata": {"f:annotations": {f"f:{MAX_SIZE}": {}}}}
+    entries = [
+        {"manager": name, "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": fields} for name in managers
+    ]
+    return {"metadata": {"name": "workers", "namespace": "capi", "managedFields": entries, **metadata}, "spec": {}}
+
+
+def test_ceilings_of_machine_deployments_are_looked_at_where_they_can_be_read() -> None:
+    """Whoever has the lever machineDeployments was told of nothing."""
+    left = machine_deployment(labels={"kube-balloons.github.io/throttle": "gone"})
+    others: dict[Any, Any] = {kinds.NODE_POOLS: [], kinds.QUOTAS: [], kinds.THROTTLES: []}
+    found = diagnose(seen({**others, kinds.MACHINE_DEPLOYMENTS: [left]}), [CHECKS["KB053"]])
+    assert [finding.trouble.object for finding in found.findings] == ["machinedeployment/workers -n capi"]
+    fought = machine_deployment("argocd", "kube-balloons-throttle")
+    found = diagnose(seen({**others, kinds.MACHINE_DEPLOYMENTS: [fought]}), [CHECKS["KB055"]])
+    (sentence,) = [finding.trouble.sentence for finding in found.findings]
+    assert sentence.startswith(f"the annotation {MAX_SIZE} has two managers, kube-balloons-throttle and argocd: each ")
+    assert kinds.MACHINE_DEPLOYMENTS in kinds_of([CHECKS["KB053"]])
+    assert diagnose(seen(others), [CHECKS["KB053"], CHECKS["KB055"]]).skipped == {}
 
 
 def test_an_object_that_is_none_of_its_kind_is_named() -> None:
