@@ -67,6 +67,9 @@ def test_units_that_a_throttle_let_out_stay_while_their_machines_come() -> None:
         units += [stored.spec["replicas"] for stored in world.buffers.values()]
     assert units == [5, 5, 5, 6, 6]
     assert memory.pools[POOL_KEY].granted == 3
+    world.nodes = nodes(6)
+    decided, memory = decide(world.snapshot(**BUFFERS), memory, SETTINGS, later(NOW, 50.0), 0)
+    assert (actions(decided), memory.pools[POOL_KEY].granted) == ([], 0), "they have come, and let out nothing more"
 
 
 def test_a_pool_without_nodes_has_the_units_that_it_wants() -> None:

@@ -232,3 +232,9 @@ def test_a_pool_whose_work_leaves_too_few_nodes_does_not_name_its_schedule() -> 
     world = World.of(a_pool(schedules=(always,), max_size=3), nodes=nodes(4), pods=[work("job", "n000")])
     told = Story(world).settle()
     assert (told.status.warm, told.because.reason) == (2, Reason.STEADY)
+
+
+def test_a_pool_of_which_nothing_is_seen_has_a_status_of_its_present_generation() -> None:
+    world = World.of(a_pool(), nodes=nodes(1))
+    (frozen,) = decide(world.snapshot(missing=("pods",)), Memory(), SETTINGS, NOW)[0].pools
+    assert (frozen.because.reason, frozen.status.observed_generation) == (Reason.INCOMPLETE_VIEW, 1)

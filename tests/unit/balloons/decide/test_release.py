@@ -112,7 +112,9 @@ def beside_work(seconds: float, **how: bool) -> list[ReleaseBalloon]:
     world = warm_world()
     world.pods = {key: pod for key, pod in world.pods.items() if pod.node != "n000"}
     world.add(work("other", "n000", cpu="8"), work("w", cpu="4", scheduling=Scheduling(is_tried=True, **how)))
-    _, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+    memory = Memory()
+    for looked_s in (0.0, 30.0):
+        _, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, looked_s))
     return released(decide(world.snapshot(), memory, SETTINGS, later(NOW, seconds))[0])
 
 

@@ -60,6 +60,18 @@ def test_balloons_that_wait_when_nothing_is_wanted_any_more_go_at_once() -> None
     assert (sizes(world), world.balloons()) == ({"gpu-p5": 0}, [])
 
 
+def test_of_balloons_of_any_type_nothing_is_remembered() -> None:
+    """Which types they leave out, and how large they are, was said for what was asked for then."""
+    world, memory = overnight()
+    world.change_pool(size=3)
+    for seconds in (30.0, 331.0):
+        _, memory = step(world, memory, seconds)
+    assert sizes(world) == {"gpu-p5": 0, "gpu-any-type": 3}
+    world.change_pool(size=0)
+    step(world, memory, 340.0)
+    assert sizes(world) == {"gpu-p5": 0}
+
+
 def test_headroom_on_karpenter_grows_again_after_its_last_node_refused_and_went() -> None:
     """Somebody deleted it. Nothing tells any more who makes the nodes, and the name keeps Karpenter off."""
     story = Story(a_pool(**{**HEADROOM, "size": 1}), count=1, labels=KARPENTER)
