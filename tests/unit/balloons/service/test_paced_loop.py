@@ -119,6 +119,16 @@ async def test_what_could_not_be_written_for_a_pool_counts_as_not_let_out() -> N
     assert [seen.growth[0].granted for seen in scene.pacing.seen] == [0, 3, 0]
 
 
+async def test_what_is_being_written_for_a_pool_stays_let_out() -> None:
+    """The caches do not show it yet."""
+    scene = Scene(FakePacing(3), headroom())
+    scene.loop.tick()
+    scene.writes.passed, scene.pacing.allowance = {POOL_KEY: 1.0}, 0
+    scene.loop.tick()
+    scene.loop.tick()
+    assert [seen.growth[0].granted for seen in scene.pacing.seen] == [0, 3, 3]
+
+
 async def test_a_throttle_that_fails_stops_growth_and_nothing_else() -> None:
     scene = Scene(FakePacing(3), headroom())
     scene.pacing.is_broken = True
