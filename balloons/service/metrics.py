@@ -102,7 +102,7 @@ class PoolWriteOutcome(enum.StrEnum):
 class Metrics:
     """Every metric of the service. Methods are told what happened and know which series that concerns."""
 
-    def __init__(self, version: str, *, is_dry_run: bool = False) -> None:
+    def __init__(self, version: str) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry(auto_describe=True)
         self.labels: dict[str, tuple[str, ...]] = {f"{PREFIX}_build": ("version", "python")}
@@ -114,8 +114,6 @@ class Metrics:
         self.throttle = ThrottleMetrics(self.registry, self.labels)
         info = Info(f"{PREFIX}_build", "Version of the service and of Python.", registry=self.registry)
         info.info({"version": version, "python": platform.python_version()})
-        self._is_dry_run = is_dry_run
-        self._gauge("is_dry_run", "Whether the service decides and writes nothing (1), or writes (0).").set(is_dry_run)
         self._shown: set[ObjectKey] = set()
         self._reasons: dict[ObjectKey, str] = {}
 
@@ -198,7 +196,7 @@ class Metrics:
         for name, gauge in self._pool_gauges.items():
             gauge.labels(key.namespace, key.name).set(getattr(status, name))
         present = standing(reason)
-        if (self._is_dry_run or decision.is_dry_run) and present is Standing.MOVING:
+        if decision.is_dry_run and present is Standing.MOVING:
             # Nothing is on its way: it gets no balloons, as a paused pool gets none.
             present = Standing.SETTLED
         for state in Standing:

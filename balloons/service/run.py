@@ -188,7 +188,7 @@ async def serve(settings: ServiceSettings, version: str) -> bool:
     """
     stop = asyncio.Event()
     _stop_on_signals(stop)
-    metrics = Metrics(version, is_dry_run=settings.is_dry_run)
+    metrics = Metrics(version)
     async with open_clients(settings, metrics) as clients:
         service = Service(settings, metrics, clients)
         served = sorted(settings.tenancy.namespaces) or "all"
