@@ -19,7 +19,7 @@ from throttler.kube.cluster_autoscaler import NODES, CapacityQuota
 from throttler.kube.karpenter import NodePool
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import MIRROR_ANNOTATION, POOL_LABEL, Pod
-from throttler.kube.quantities_and_durations import QuantityError, Resources, parse_quantity
+from throttler.kube.quantities_and_durations import Resources, milli_or_none
 from throttler.kube.taints import Taint, is_joining_taint, untolerated
 from throttler.levers.node_pool_ceiling import ACCELERATORS
 from throttler.levers.pool_shares import may_hold, may_make
@@ -289,19 +289,12 @@ def _smallest(sizes: Sequence[Resources]) -> Resources:
 def _has_room(limits: Mapping[str, Any], used: Mapping[str, Any], node: Resources) -> bool:
     """Whether one more node with so much of each fits all limits that can be read."""
     for name, limit in limits.items():
-        most, taken = _milli(limit), _milli(used.get(name, "0"))
+        most, taken = milli_or_none(limit), milli_or_none(used.get(name, "0"))
         # Any node takes cpu and memory, but a device only if it has one: a limit of no GPUs leaves room for others.
         least = ONE if name == NODES else int("/" not in name)
         if most is not None and taken is not None and taken + max(least, node.get(name, 0)) > most:
             return False
     return True
-
-
-def _milli(amount: Any) -> int | None:
-    try:
-        return parse_quantity(str(amount))
-    except QuantityError:
-        return None
 
 
 def _why_not(pool: NodePool, sizes: Sequence[Resources], pod: Pod) -> str:

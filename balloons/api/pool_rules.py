@@ -44,7 +44,13 @@ from balloons.api.pool import (
 )
 from throttler.kube import quantities_and_durations
 from throttler.kube.custom_objects import Form, Invalid, Problem, decode_object, not_one_of, texts
-from throttler.kube.quantities_and_durations import DurationError, QuantityError, count, parse_duration, parse_quantity
+from throttler.kube.quantities_and_durations import (
+    DurationError,
+    count,
+    milli_or_none,
+    parse_duration,
+    parse_quantity,
+)
 from throttler.kube.selectors import KEY_PATTERN, LONGEST_KEY, VALUE_PATTERN, LabelSelector, selector_problems
 from throttler.kube.taints import Toleration
 
@@ -317,7 +323,7 @@ def _quantity_problems(texts: Mapping[str, str], least: int, bound: str, example
                 f'resource "{name}" is unknown; accepted: cpu, memory, ephemeral-storage, hugepages-2Mi and the '
                 "like, or a name with a domain such as nvidia.com/gpu",
             )
-        milli = _milli(text)
+        milli = milli_or_none(text)
         if milli is None or not least <= milli <= _LARGEST_MILLI:
             yield Problem(
                 f"{path}[{name}]",
@@ -328,7 +334,7 @@ def _quantity_problems(texts: Mapping[str, str], least: int, bound: str, example
 
 def _device_problems(resources: Mapping[str, str]) -> Iterator[Problem]:
     for name, text in resources.items():
-        milli = _milli(text)
+        milli = milli_or_none(text)
         if "/" in name and milli is not None and milli % 1000:
             yield Problem(
                 "spec.shape.resources",
@@ -365,13 +371,6 @@ def secret_in_words(name: str) -> str:
 def _is_resource(name: str) -> bool:
     is_named = len(name) <= LONGEST_RESOURCE and _RESOURCE.fullmatch(name)
     return name in STANDARD_RESOURCES or bool(is_named)
-
-
-def _milli(text: str) -> int | None:
-    try:
-        return parse_quantity(text)
-    except QuantityError:
-        return None
 
 
 def template_problems(template: PodTemplate) -> Iterator[Problem]:

@@ -13,10 +13,9 @@ from throttler.kube.node import GROUP_LABELS, HELD_BY_ANNOTATION, KARPENTER_KEEP
 from throttler.kube.node import KARPENTER_POOL_LABEL as POOL
 from throttler.kube.quantities_and_durations import (
     DurationError,
-    QuantityError,
     count,
+    milli_or_none,
     parse_duration,
-    parse_quantity,
 )
 from throttler.kube.selectors import matches
 from throttler.service.all_levers import left_out
@@ -157,10 +156,8 @@ def two_autoscalers(facts: Facts) -> Iterator[Trouble]:
 
 
 def _count(amount: object) -> int | None:
-    try:
-        return parse_quantity(str(amount)) // 1000 if amount is not None else None
-    except QuantityError:
-        return None
+    milli = milli_or_none(amount)
+    return None if milli is None else milli // 1000
 
 
 def beside_quota(facts: Facts) -> Iterator[Trouble]:
@@ -278,12 +275,12 @@ def limited_by_count(facts: Facts) -> Iterator[Trouble]:
     """`limits.nodes` of dynamic pools."""
     for pool in seen_cluster.node_pools(facts.cluster):
         limit = (pool.spec.limits or {}).get(STATIC_CAPACITY_GATE)
-        if limit is not None and pool.spec.replicas is None and _milli(limit) != 0:
+        if limit is not None and pool.spec.replicas is None and milli_or_none(limit) != 0:
             yield Trouble(
                 f"nodepool/{pool.metadata.name}",
                 f"Karpenter checks limits.nodes {limit} once per scheduling round, so one round may launch any number "
                 "beyond it",
-                _by_cores(facts, pool.metadata.name, int(_milli(limit) or 0) // 1000),
+                _by_cores(facts, pool.metadata.name, int(milli_or_none(limit) or 0) // 1000),
             )
 
 
@@ -377,15 +374,8 @@ def never_disrupted(facts: Facts) -> Iterator[Trouble]:
 
 
 def _is_full(stated: Any, used: Any) -> bool:
-    limit, taken = _milli(stated), _milli(used)
+    limit, taken = milli_or_none(stated), milli_or_none(used)
     return limit is not None and taken is not None and 0 < limit <= taken
-
-
-def _milli(amount: Any) -> int | None:
-    try:
-        return parse_quantity(str(amount))
-    except QuantityError:
-        return None
 
 
 KARPENTER_CHECKS = (

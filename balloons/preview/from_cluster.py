@@ -52,9 +52,9 @@ from throttler.kube.quantities_and_durations import (
     QuantityError,
     Resources,
     count,
+    milli_or_none,
     minus,
     parse_duration,
-    parse_quantity,
 )
 from throttler.kube.selectors import LabelSelector, can_match, matches
 from throttler.kube.taints import LEAVING_TAINTS, STATUS_TAINT_PREFIX, Taint, is_joining_taint
@@ -144,7 +144,7 @@ def of_node_pool(node_pool: NodePool, size: Resources | None) -> Ceiling | None:
     resources = node_pool.status.resources
     known, limits = [], []
     for name in sorted(amounts):
-        most, used, one = _milli(amounts[name]), _milli(resources.get(name, "0")), _each(name, size)
+        most, used, one = milli_or_none(amounts[name]), milli_or_none(resources.get(name, "0")), _each(name, size)
         if most is not None and used is not None and one:
             known.append((max(0, most - used) // one, name))
             limits.append(ResourceLimit(resource=name, most=most / 1000, used=used / 1000, per_node=one / 1000))
@@ -162,7 +162,7 @@ def of_node_pool(node_pool: NodePool, size: Resources | None) -> Ceiling | None:
 def of_quota(quota: CapacityQuota, nodes: Iterable[Node]) -> Ceiling | None:
     """What is left of `limits.resources.nodes`; None where it has no such limit or is not enforced."""
     valid = quota.validity
-    limit = _milli(quota.spec.limits.resources.get(NODES))
+    limit = milli_or_none(quota.spec.limits.resources.get(NODES))
     if limit is None or valid is None or valid.status != "True" or THROTTLE_LABEL in quota.metadata.labels:
         return None
     selector = quota.spec.selector or LabelSelector()
@@ -263,13 +263,6 @@ def _limits(node_pool: NodePool) -> Mapping[str, Any]:
 def _each(name: str, size: Resources | None) -> int:
     """Milli-units of one machine; 0 where it is not known."""
     return 1000 if name == NODES else (size or {}).get(name, 0)
-
-
-def _milli(value: Any) -> int | None:
-    try:
-        return parse_quantity(str(value))
-    except QuantityError:
-        return None
 
 
 def births_in(cluster: SeenCluster, since_s: float) -> tuple[Birth, ...]:

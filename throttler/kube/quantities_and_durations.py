@@ -38,6 +38,14 @@ def parse_quantity(text: str) -> int:
     return milli
 
 
+def milli_or_none(value: object) -> int | None:
+    """Milli-units of what stands in an object, a text or a number; None where it is no quantity."""
+    try:
+        return parse_quantity(str(value))
+    except QuantityError:
+        return None
+
+
 def exact_value(text: str) -> float:
     """The number that `text` stands for, not rounded to milli-units: thresholds may be 100u; raises QuantityError."""
     number, suffix = _number_and_suffix(text)

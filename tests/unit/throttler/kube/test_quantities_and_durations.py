@@ -13,6 +13,7 @@ from throttler.kube.quantities_and_durations import (
     exact_value,
     format_bytes,
     format_milli,
+    milli_or_none,
     parse_quantity,
 )
 
@@ -140,3 +141,8 @@ def test_exact_value_is_what_the_official_client_reads(text: str) -> None:
 def test_exact_value_refuses_what_is_no_quantity(text: str) -> None:
     with pytest.raises(QuantityError):
         exact_value(text)
+
+
+@pytest.mark.parametrize(("value", "milli"), [("250m", 250), (3, 3000), ("much", None), (None, None), ([], None)])
+def test_what_is_no_quantity_has_no_amount(value: object, milli: int | None) -> None:
+    assert milli_or_none(value) == milli
