@@ -88,7 +88,7 @@ def inflate(
         requests, replicas = view.requests.get(shape.name), holding.replicas[shape.name]
         if requests is None:
             too_small.append(shape.name)
-        elif not shape.is_vacant or replicas or present[shape.name] or _is_remembered(view, shape):
+        elif _stays(view, shape, replicas + present[shape.name]):
             spec = BalloonSpec(
                 requests,
                 replicas,
@@ -316,21 +316,21 @@ def _deployments_left(view: PoolView, holding: Holding, present: Mapping[str, in
     """
     for name, stored in sorted(view.deployments.items()):
         shape = view.shapes.by_name.get(name)
-        if holding.replicas[name] or (shape is not None and (not shape.is_vacant or present[name])):
-            continue
-        if shape is not None and _is_remembered(view, shape):
+        if holding.replicas[name] or (shape is not None and _stays(view, shape, present[name])):
             continue
         metadata = stored.metadata
         why = because(Reason.SHRINKING, surplus=stored.replicas)
         yield DeleteObject(stored.key, "apps/v1", "Deployment", metadata.uid, metadata.resource_version, why)
 
 
-def _is_remembered(view: PoolView, shape: Shape) -> bool:
-    """Whether what is stored of a shape without nodes stays although the pool wants none now.
+def _stays(view: PoolView, shape: Shape, needed: int) -> bool:
+    """Whether what is stored of a shape stays, of which so many balloons or units are there or wanted.
 
-    Where the last node has gone it is all that tells how large balloons are once a schedule or a user wants some again.
+    Where the pool's last node has gone it is all that tells how large balloons are once a schedule or a user wants some
+    again, so there it stays although the pool wants none now.
     """
-    return view.pool.spec.mode is Mode.HEADROOM and view.shapes.are_vacant and shape.name != ANY_TYPE
+    is_remembered = view.pool.spec.mode is Mode.HEADROOM and view.shapes.are_vacant and shape.name != ANY_TYPE
+    return not shape.is_vacant or needed > 0 or is_remembered
 
 
 def buffers_by_pool(snapshot: Snapshot) -> dict[ObjectKey, PoolBuffers]:
@@ -358,9 +358,7 @@ def buffer(
     actions: list[Action] = []
     too_small: list[str] = []
     shapes = view.shapes.by_name.values()
-    wanted = [
-        shape for shape in shapes if not shape.is_vacant or holding.replicas[shape.name] or _is_remembered(view, shape)
-    ]
+    wanted = [shape for shape in shapes if _stays(view, shape, holding.replicas[shape.name])]
     for shape in wanted:
         key = ObjectKey(view.pool.metadata.namespace, deployment_name(view.pool.metadata.name, shape.name))
         requests = view.requests[shape.name]
