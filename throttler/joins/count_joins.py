@@ -166,13 +166,14 @@ def _released(memory: JoinMemory, world: JoinWorld, rules: JoinRules) -> frozens
 
     Of those that still look held only the lever knows whether they were: the API server may have refused it.
     """
-    still_held = {
+    is_first = bool(rules.gate) and not memory.nodes
+    return frozenset(
         pod.uid
         for pod in world.unplaced
-        if pod.uid in memory.released and pod.scheduling is not None and pod.scheduling.is_gated
-    }
-    loose = {pod.uid for pod in world.unplaced if is_loose(pod, rules)} if rules.gate and not memory.nodes else set()
-    return frozenset({pod.uid for pod in world.unplaced} & {*(memory.released - still_held), *world.released, *loose})
+        if pod.uid in world.released
+        or (pod.uid in memory.released and not (pod.scheduling is not None and pod.scheduling.is_gated))
+        or (is_first and is_loose(pod, rules))
+    )
 
 
 def _largest(memory: JoinMemory, world: JoinWorld, now_s: float) -> JoinMemory:
