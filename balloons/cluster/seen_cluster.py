@@ -36,7 +36,7 @@ from throttler.kube.daemon_set import DaemonSet, DaemonSetWire, daemon_set_from_
 from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
-from throttler.kube.quantities_and_durations import QuantityError, count
+from throttler.kube.quantities_and_durations import DurationError, QuantityError, count, parse_duration
 
 MOST_OBJECTS = 250_000
 """Of one kind: above what the largest known clusters hold of pods; more are left out of a list and counted."""
@@ -202,6 +202,14 @@ class Component:
     def is_on(self, flag: str) -> bool:
         """Whether a boolean flag is given and not false."""
         return self.flags.get(flag, "false").lower() in ("true", "1", "t")
+
+    def figure(self, flag: str) -> float | None:
+        """What a flag says, a number or (in seconds) a time; None where it is not given or neither."""
+        said = self.flags.get(flag, "")
+        try:
+            return float(said) if said.replace(".", "", 1).isdecimal() and said.isascii() else parse_duration(said)
+        except DurationError:
+            return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

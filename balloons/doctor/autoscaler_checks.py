@@ -11,12 +11,7 @@ from throttler.api.throttle_rules import RefusedThrottle
 from throttler.kube.cluster_autoscaler import NODES
 from throttler.kube.node import GROUP_LABELS, HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION
 from throttler.kube.node import KARPENTER_POOL_LABEL as POOL
-from throttler.kube.quantities_and_durations import (
-    DurationError,
-    count,
-    milli_or_none,
-    parse_duration,
-)
+from throttler.kube.quantities_and_durations import count, milli_or_none
 from throttler.kube.selectors import matches
 from throttler.service.all_levers import left_out
 
@@ -26,8 +21,8 @@ UNREADY_SHARE, UNREADY_COUNT = 45.0, 3.0
 """cluster-autoscaler's `--max-total-unready-percentage` and `--ok-total-unready-count`, as they are by default."""
 PROVISION_S = 900.0
 """Its `--max-node-provision-time`."""
-MOST_DIGITS = 12
-"""Of a flag's number."""
+BELIEVED_BELOW = 1e11
+"""A larger figure of a flag is a slip of the pen."""
 SILENT_S = 300.0
 """It writes its status in every loop, which is every 10 s; a loop over many groups may take a minute."""
 _SEEN = (kinds.DEPLOYMENTS, kinds.AUTOSCALER_STATUS)
@@ -95,12 +90,8 @@ def paced_by_flag(facts: Facts) -> Iterator[Trouble]:
 def _flag(facts: Facts, name: str, usual: float) -> float:
     """What a flag of cluster-autoscaler says, a number or a time; `usual` where it is not seen or cannot be read."""
     autoscaler = facts.detected.cluster_autoscaler
-    said = autoscaler.flags.get(name, "") if autoscaler else ""
-    try:
-        is_number = said.replace(".", "", 1).isdecimal() and said.isascii() and len(said) < MOST_DIGITS
-        return float(said) if is_number else parse_duration(said)
-    except DurationError:
-        return usual
+    value = autoscaler.figure(name) if autoscaler else None
+    return usual if value is None or value >= BELIEVED_BELOW else value
 
 
 def given_up(facts: Facts) -> Iterator[Trouble]:

@@ -48,13 +48,11 @@ from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.node import GROUP_LABELS, HOST_LABEL, KARPENTER_POOL_LABEL, Node, group_of
 from throttler.kube.pod import Pod
 from throttler.kube.quantities_and_durations import (
-    DurationError,
     QuantityError,
     Resources,
     count,
     milli_or_none,
     minus,
-    parse_duration,
 )
 from throttler.kube.selectors import LabelSelector, can_match, matches
 from throttler.kube.taints import LEAVING_TAINTS, STATUS_TAINT_PREFIX, Taint, is_joining_taint
@@ -378,9 +376,8 @@ def _controllers(
 
 def _flag(component: Component | None, name: str, figure: str, known: Known) -> Known:
     """The flag's value, as a number or a time; `known` where it is not set, or says nothing that can be read."""
-    flag = component.flags.get(name, "") if component else ""
-    value = _number(flag)
-    return known if value is None or component is None else _stated(figure, value, f"--{name} of {component.name}")
+    value = component.figure(name) if component else None
+    return _stated(figure, value, f"--{name} of {component.name}") if component and value else known
 
 
 def _stated(figure: str, value: float, by: str) -> Known:
@@ -391,14 +388,6 @@ def _stated(figure: str, value: float, by: str) -> Known:
     low, high = BOUNDS[figure]
     taken = min(high, max(low, value))
     return Known.stated(taken, by if taken == value else f"{by}, which says {value:g}")
-
-
-def _number(flag: str) -> float | None:
-    try:
-        value = float(flag) if flag.replace(".", "", 1).isdecimal() and flag.isascii() else parse_duration(flag)
-    except DurationError:
-        return None
-    return value if value > 0 else None
 
 
 def _daemon_sets(daemon_sets: tuple[DaemonSet, ...], nodes: tuple[Node, ...]) -> Known | None:
