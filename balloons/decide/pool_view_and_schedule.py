@@ -41,6 +41,7 @@ from balloons.view.shape import (
     balloon_requests,
     counted_by_nodes,
     explicit_shape,
+    extended,
     pod_requests,
     remembered_shapes,
     shapes_of,
@@ -185,16 +186,18 @@ def view_of(
     census = take_census(claim.nodes, rules)
     deployments = labelled.own
     is_explicit = pool.spec.shape.type is ShapeType.EXPLICIT
+    stored: dict[str, Any] = {name: deployment.spec.get("template") for name, deployment in deployments.items()}
+    if pool.spec.strategy is Strategy.CAPACITY_BUFFER:
+        stored |= {name: own.template for name, own in templates.items()}
+    remembered = remembered_shapes(stored)
     counted: dict[str, Resources] = {}
     if is_explicit:
         counted = {EXPLICIT: counted_by_nodes(census.measured, parse_resources(pool.spec.shape.resources))}
         shapes = explicit_shape(census.measured, counted[EXPLICIT])
     else:
-        shapes = shapes_of(census.measured, rules.wall_s, pool.spec.shape.devices)
-    stored: dict[str, Any] = {name: deployment.spec.get("template") for name, deployment in deployments.items()}
-    if pool.spec.strategy is Strategy.CAPACITY_BUFFER:
-        stored |= {name: own.template for name, own in templates.items()}
-    shapes = replace(shapes, by_name={**shapes.by_name, **remembered_shapes(stored, shapes.by_name)})
+        shapes = shapes_of(census.measured, rules.wall_s, pool.spec.shape.devices, remembered.values())
+    vacant = {name: shape for name, shape in remembered.items() if name not in shapes.by_name}
+    shapes = replace(shapes, by_name={**shapes.by_name, **vacant})
     in_use = {name: pod_requests(template) for name, template in stored.items()}
     requests = {
         name: balloon_requests(pool, shape, settings.default_slack, in_use.get(name))
@@ -333,8 +336,13 @@ class _Fitting:
                 if node.name in lacking:
                     short[node.name] = Short(self.shapes.of(node), lacking[node.name])
                 elif has_balloons and not load.balloons and not self._takes(node, load):
-                    short[node.name] = Short(self.shapes.of(node))
+                    short[node.name] = Short(self.shapes.of(node), self._device_lacking(node))
         return short
+
+    def _device_lacking(self, node: Node) -> str:
+        requests = self.requests.get(self.shapes.of(node)) or {}
+        lacking = (name for name in extended(requests) if node.allocatable.get(name, 0) < requests[name])
+        return next(lacking, "")
 
     def _takes(self, node: Node, load: NodeLoad) -> bool:
         """Where the shape has no size nothing is known to be short."""

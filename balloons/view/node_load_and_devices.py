@@ -92,12 +92,17 @@ _NEURON = re.compile(r"[^/]+/neuron.*")
 
 def is_device(name: str) -> bool:
     """Whether a balloon asks for this resource by itself; others only where the pool names them in `shape.devices`."""
-    return is_accelerator(name) or (_NETWORK.fullmatch(name) is not None and not name.startswith(_VIRTUAL))
+    return is_accelerator(name) or is_network_card(name)
 
 
 def is_accelerator(name: str) -> bool:
     """Whether this counts GPUs or the like: whole ones, slices or shares of them, TPUs, Neuron devices or cores."""
     return _ACCELERATOR.fullmatch(name) is not None and not name.startswith(_VIRTUAL)
+
+
+def is_network_card(name: str) -> bool:
+    """Whether this counts the network cards that stand beside accelerators."""
+    return _NETWORK.fullmatch(name) is not None and not name.startswith(_VIRTUAL)
 
 
 def counted_apart(names: Iterable[str]) -> list[list[str]]:

@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Any
 
 from balloons.api.pool import BalloonPool, ShapeType
-from balloons.view.node_load_and_devices import NodeLoad, is_device
+from balloons.view.node_load_and_devices import NodeLoad, is_device, is_network_card
 from throttler.kube.node import INSTANCE_TYPE_LABEL, Node
 from throttler.kube.quantities_and_durations import QuantityError, Resources, minus, parse_resources
 
@@ -132,34 +132,46 @@ class Shapes:
     def holds(self, balloon_shape: str, node_shape: str) -> bool:
         """Whether a balloon cut for one shape holds nodes of the other.
 
-        It does where both are of one instance type and it asks for no device that the node lacks: a balloon that knows
-        only the GPUs holds a node that has network cards besides.
+        It does where both are of one instance type and the node has the same devices, network cards apart, which it may
+        have besides. A balloon that was made before the first GPUs were named leaves them to whoever asks.
         """
         own, other = self.by_name.get(balloon_shape), self.by_name.get(node_shape)
         if own is None or other is None or own is other:
             return own is other and own is not None
-        return bool(own.instance_type) and own.instance_type == other.instance_type and own.devices < other.devices
+        is_same_type = bool(own.instance_type) and own.instance_type == other.instance_type
+        return is_same_type and own.devices < other.devices and all(map(is_network_card, other.devices - own.devices))
 
 
-def shapes_of(measured: Mapping[Kind, _Alike], wall_s: float = 0.0, devices: Collection[str] = ()) -> Shapes:
+def shapes_of(
+    measured: Mapping[Kind, _Alike],
+    wall_s: float = 0.0,
+    devices: Collection[str] = (),
+    remembered: Iterable[Shape] = (),
+) -> Shapes:
     """The pool's shapes at `wall_s` (seconds since the epoch); `devices` are asked for besides the well-known ones.
 
-    Nodes of equal size and equal DaemonSets are measured once.
+    Nodes of equal size and equal DaemonSets are measured once. `remembered` are the shapes that our own objects tell
+    of: a node that comes to an empty pool names its devices only once their plugins run.
     """
+
+    def asked_for(names: Iterable[str]) -> frozenset[str]:
+        return frozenset(name for name in names if is_device(name) or name in devices)
+
+    stored: dict[str, list[frozenset[str]]] = {}
+    for shape in remembered:
+        stored.setdefault(shape.instance_type, []).append(asked_for(shape.devices))
     alikes: dict[tuple[str, int, int], _Alike] = {}
     for (instance_type, size, daemons, _), alike in measured.items():
         alikes.setdefault((instance_type, size, daemons), []).extend(alike)
     types: dict[str, dict[frozenset[str], list[_Alike]]] = {}
     for alike in alikes.values():
         node = alike[0][0]
-        own = frozenset(name for name in node.allocatable if is_device(name) or name in devices)
+        own = asked_for(node.allocatable)
         types.setdefault(node.instance_type or _size_in_words(node.allocatable), {}).setdefault(own, []).append(alike)
     of_kind: dict[tuple[str, int], str] = {}
     shapes: list[tuple[int, Shape]] = []
-    for variants in types.values():
-        # Nearly always all nodes of a type have the same devices.
-        makes = _makes(variants, wall_s) if len(variants) > 1 else variants
-        for wanted, groups in makes.items():
+    for instance_type, variants in types.items():
+        for wanted, groups in _makes(variants, stored.get(instance_type, ()), wall_s).items():
             shape = _measure(wanted, groups)
             shapes.append((sum(map(len, groups)), shape))
             of_kind |= {(a[0][0].instance_type, id(a[0][0].allocatable)): shape.name for a in groups}
@@ -172,25 +184,30 @@ def _beside_balloons(measured: Iterable[Kind], of_kind: Mapping[tuple[str, int],
     return frozenset((own, of_kind[instance_type, size]) for instance_type, size, _, own in measured if own is not None)
 
 
-def _makes(variants: Mapping[frozenset[str], list[_Alike]], wall_s: float) -> dict[frozenset[str], list[_Alike]]:
+def _makes(
+    variants: Mapping[frozenset[str], list[_Alike]], stored: Collection[frozenset[str]], wall_s: float
+) -> dict[frozenset[str], list[_Alike]]:
     """The nodes of one instance type, given by the devices that they have, by those that they should have.
 
     A node that names fewer devices than others of its type is a machine of another make only if several of them have
     been like that for long; else its device plugins have not started, or are broken, and it belongs to those others.
     A node without any device never is one. A device at zero counts as had: its plugin is down for the moment.
+
+    Where there are no such others, what is `stored` tells which devices nodes of the type had, until one is settled.
     """
     total = sum(len(alike) for groups in variants.values() for alike in groups)
-
-    def is_make_of_its_own(own: frozenset[str]) -> bool:
-        if not any(own < other for other in variants):
-            return True
-        settled = sum(1 for alike in variants[own] for node, _ in alike if wall_s - node.created_s >= SETTLED_S)
-        return bool(own) and settled >= max(2, ODD_SHARE * total)
-
-    makes = sorted(filter(is_make_of_its_own, variants), key=lambda own: (len(own), sorted(own)))
-    gathered: dict[frozenset[str], list[_Alike]] = {own: [] for own in makes}
+    makes: set[frozenset[str]] = set()
     for own, groups in variants.items():
-        gathered[next(make for make in makes if own <= make)] += groups
+        settled = sum(1 for alike in groups for node, _ in alike if wall_s - node.created_s >= SETTLED_S)
+        if any(own < other for other in variants):
+            makes |= {own} if own and settled >= max(2, ODD_SHARE * total) else set()
+        else:
+            had = {other for other in stored if own < other}
+            makes |= had if had and settled < max(1, ODD_SHARE * total) else {own}
+    gathered: dict[frozenset[str], list[_Alike]] = {}
+    in_order = sorted(makes, key=lambda own: (len(own), sorted(own)))
+    for own, groups in variants.items():
+        gathered.setdefault(next(make for make in in_order if own <= make), []).extend(groups)
     return gathered
 
 
@@ -277,6 +294,9 @@ def balloon_requests(
         return parse_resources(asked.resources)
     slack = parse_resources({**default_slack, **asked.slack})
     ideal = {name: _round_down(name, milli) for name, milli in minus(shape.room, slack).items()}
+    if in_use:
+        # A device that no node offers now is no reason for a change: its plugin is being started on all of them.
+        ideal |= {name: in_use.get(name, 0) for name, milli in ideal.items() if "/" in name and not milli}
     if not all(ideal.get(name, 0) > 0 for name in ("cpu", "memory")):
         return None
     return in_use if in_use and _still_holds(in_use, ideal, shape.room, slack) else ideal
@@ -287,13 +307,8 @@ def _round_down(name: str, milli: int) -> int:
 
 
 def _still_holds(in_use: Resources, ideal: Resources, room: Resources, slack: Resources) -> bool:
-    """Whether requests in use may stay: they cover the node, and at least half of the slack is left.
-
-    A device that no node offers now is no reason for a change: its plugin is being restarted on all of them.
-    """
-    if any(in_use.get(name) != ideal[name] for name in extended(ideal)):
-        return False
-    if any(name not in ideal for name in extended(in_use)):
+    """Whether requests in use may stay: they cover the node, and at least half of the slack is left."""
+    if any(in_use.get(name, 0) != ideal.get(name, 0) for name in {*extended(ideal), *extended(in_use)}):
         return False
     return all(
         KEPT_SHARE * ideal[name] <= in_use.get(name, 0) <= room[name] - slack.get(name, 0) // 2
@@ -301,12 +316,13 @@ def _still_holds(in_use: Resources, ideal: Resources, room: Resources, slack: Re
     )
 
 
-def remembered_shapes(templates: Mapping[str, Any], measured: Mapping[str, Shape]) -> dict[str, Shape]:
-    """The shapes of stored pod templates that no node stands for, by name; those that somebody broke are left out."""
+def remembered_shapes(templates: Mapping[str, Any]) -> dict[str, Shape]:
+    """The shapes of stored pod templates as if no node stood for them, by name; those that somebody broke are left
+    out."""
     return {
         name: Shape(name, _instance_type(template), {}, devices=frozenset(extended(requests)), is_vacant=True)
         for name, template in sorted(templates.items())
-        if name and name != ANY_TYPE and name not in measured and (requests := pod_requests(template))
+        if name and name != ANY_TYPE and (requests := pod_requests(template))
     }
 
 

@@ -207,6 +207,49 @@ def test_a_node_without_all_devices_is_sick_after_the_grace_unless_it_is_new(
     assert (status.sick, status.warm) == (sick, 2)
 
 
+BARE = parse_resources({"cpu": "192", "memory": "2000Gi", "pods": "110"})
+"""A new node whose device plugin does not run yet."""
+
+
+@pytest.mark.parametrize("spec", MODES, ids=["hold", "headroom"])
+def test_balloons_that_came_before_the_first_device_plugin_are_exchanged(spec: dict[str, Any]) -> None:
+    """They held no GPU for ever: cluster-autoscaler took such a node for empty, and one in use was told to be warm."""
+    story = Story(a_pool(**spec), allocatable=BARE).settled()
+    for name in story.world.nodes:
+        story.world.change_node(name, allocatable=GPUS)
+    story.settled()
+    assert [balloon.requests["nvidia.com/gpu"] for balloon in story.world.balloons()] == [8_000] * 3
+    story.world.add(work("job", "n000", requests=parse_resources({"cpu": "100m", "nvidia.com/gpu": "8", "pods": "1"})))
+    assert story.step().pools[0].status.busy == 1
+
+
+def test_the_first_node_of_an_emptied_pool_joins_until_its_device_plugin_runs() -> None:
+    """It had a shape of its own for as long, and the waiting balloons seemed to ask for another one."""
+    story = Story(a_pool(mode=Mode.HEADROOM, size=2, max_size=9), count=2).settled()
+    before = dict(story.world.deployments)
+    for name in list(story.world.nodes):
+        story.world.remove_node(name)
+    story.step()
+    story.world.nodes = nodes(1, allocatable=BARE, labels=TYPE, created_s=story.now.wall.timestamp())
+    for _ in range(3):
+        decided = story.step()
+        assert (decided.pools[0].because.reason, actions(decided)) == (Reason.GROWING, [])
+    assert notes(decided) == [
+        "1 node is short of devices: fewer nvidia.com/gpu than others of shape p5-48xlarge-gpu: n000"
+    ]
+    story.world.change_node("n000", allocatable=GPUS)
+    for _ in range(2):
+        decided = story.step()
+    assert (decided.pools[0].status.warm, notes(decided), story.world.deployments.keys()) == (1, [], before.keys())
+
+
+def test_balloons_are_exchanged_for_devices_that_the_pool_names_later() -> None:
+    story = Story(a_pool(), allocatable={**BARE, "habana.ai/gaudi": 8_000}).settled()
+    story.world.change_pool(shape=ShapeSpec(devices=("habana.ai/gaudi",)))
+    story.settled()
+    assert [balloon.requests["habana.ai/gaudi"] for balloon in story.world.balloons()] == [8_000] * 3
+
+
 def test_nodes_with_and_without_network_cards_are_all_held() -> None:
     story = Story(a_pool(), count=5)
     story.world.nodes |= nodes(5, "efa", allocatable=WITH_CARDS, labels=TYPE)

@@ -1,6 +1,7 @@
 """Machine shapes, and the size of the balloon that holds one whole."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -43,8 +44,13 @@ def unloaded(*nodes: Node) -> list[tuple[Node, NodeLoad]]:
     return [(node, EMPTY) for node in nodes]
 
 
-def shapes_of(seen: Sequence[tuple[Node, NodeLoad]], wall_s: float = 0.0, devices: Collection[str] = ()) -> Shapes:
-    return by_kind.shapes_of(take_census(seen, RULES).measured, wall_s, devices)
+def shapes_of(
+    seen: Sequence[tuple[Node, NodeLoad]],
+    wall_s: float = 0.0,
+    devices: Collection[str] = (),
+    remembered: Sequence[Shape] = (),
+) -> Shapes:
+    return by_kind.shapes_of(take_census(seen, RULES).measured, wall_s, devices, remembered)
 
 
 def requests(shape: Shape, in_use: Resources | None = None, **shape_spec: Any) -> Resources | None:
@@ -182,6 +188,39 @@ def test_nodes_without_any_device_are_never_a_make_of_their_own() -> None:
     bare = unloaded(*(sized(f"b{i}", "p5") for i in range(5)))
     shapes = shapes_of([*makes(5, 0), *bare], wall_s=10_000.0)
     assert set(shapes.by_name["p5-gpu"].short) == {f"b{i}" for i in range(5)}
+
+
+def remembered(*devices: str, instance_type: str = "p5") -> Shape:
+    return Shape("p5-of-before", instance_type, {}, devices=frozenset(devices), is_vacant=True)
+
+
+@pytest.mark.parametrize(
+    ("known", "age_s", "names"),
+    [
+        (remembered("nvidia.com/gpu"), 899.0, ["p5-gpu"]),
+        (remembered("nvidia.com/gpu"), 900.0, ["p5"]),
+        (remembered("nvidia.com/gpu", instance_type="g5"), 899.0, ["p5"]),
+        (remembered("habana.ai/gaudi"), 899.0, ["p5"]),
+    ],
+    ids=["new", "settled", "of another type", "asked for no more"],
+)
+def test_the_first_nodes_of_an_empty_pool_wait_for_the_devices_that_others_had(
+    known: Shape, age_s: float, names: list[str]
+) -> None:
+    bare = (msgspec.structs.replace(sized(f"b{i}", "p5"), created_s=10_000.0 - age_s) for i in range(2))
+    assert list(shapes_of(unloaded(*bare), 10_000.0, remembered=[known]).by_name) == names
+
+
+def test_devices_that_are_remembered_tell_nothing_while_others_show_theirs() -> None:
+    bare = unloaded(*(sized(f"b{i}", "p5") for i in range(5)))
+    known = remembered("nvidia.com/gpu", "vpc.amazonaws.com/efa", "rdma/hca")
+    assert list(shapes_of([*makes(5, 5), *bare], 10_000.0, remembered=[known]).by_name) == ["p5-gpu", "p5-gpu-efa"]
+
+
+def test_a_balloon_that_was_made_before_the_first_gpus_were_named_holds_none() -> None:
+    plain = Shape("p5", "p5", {}, is_vacant=True)
+    shapes = shapes_of(makes(1, 0))
+    assert not replace(shapes, by_name={**shapes.by_name, "p5": plain}).holds("p5", "p5-gpu")
 
 
 def test_a_balloon_without_the_card_holds_a_node_that_has_one() -> None:
@@ -341,10 +380,17 @@ def test_gpus_that_vanish_from_all_nodes_at_once_roll_no_balloon() -> None:
     assert requests(without, with_gpu) == with_gpu
 
 
-def test_shapes_are_remembered_whose_templates_can_be_read_and_of_which_no_node_is_up() -> None:
+def test_gpus_that_vanish_while_nodes_change_are_asked_for_all_the_same() -> None:
+    """A driver's upgrade restarts the plugins and takes more of each node: balloons were made without the GPU."""
+    with_gpu = requests(shapes_of(unloaded(sized("a", "g5", nvidia_com__gpu="8"))).by_name["g5-gpu"])
+    smaller = shapes_of(unloaded(sized("a", "g5", cpu="12", nvidia_com__gpu="0"))).by_name["g5-gpu"]
+    assert requests(smaller, with_gpu) == {**(with_gpu or {}), "cpu": 11_800}
+
+
+def test_shapes_are_remembered_whose_templates_can_be_read() -> None:
     container = {"resources": {"requests": {"cpu": "8", "memory": "1Gi", "nvidia.com/gpu": "1"}}}
     whole, broken = {"spec": {"containers": [container]}}, {"spec": {"containers": []}}
-    stored = {"up": whole, "gone": whole, "broken": broken, "none": None, "": whole, ANY_TYPE: whole}
-    found = remembered_shapes(stored, {"up": Shape("up", "", {})})
+    stored = {"gone": whole, "broken": broken, "none": None, "": whole, ANY_TYPE: whole}
+    found = remembered_shapes(stored)
     assert [*found] == ["gone"]
     assert (found["gone"].is_vacant, found["gone"].devices) == (True, {"nvidia.com/gpu"})
