@@ -13,7 +13,9 @@ packing, and knows nothing of ports, volumes or affinity: whole-node pods, the c
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from throttler.api.throttle import GateLever, Levers
+from throttler.api.throttle import GateLever, JoinThrottle, Levers
+from throttler.joins.demand import may_use
+from throttler.joins.joins import JoinRules
 from throttler.kube.metadata import KindNames
 from throttler.kube.pod import Pod
 from throttler.kube.quantities_and_durations import Resources, fits, minus
@@ -226,11 +228,18 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
             urgent_priority=spec.reserved.priority_at_least,
             small_nodes=spec.reserved.demand_at_most,
         )
-        pods = context.pods
+        # One that holds nothing lets go of no pod that another one holds.
+        pods = self.free_of(context.older, context.pods) if context.room.is_stopping else context.pods
         refused = frozenset(pod.uid for pod in pods if (self.WRITES_ON.kind, pod.key) in context.scene.refused)
         demand = GatedDemand(pods=pods, shape=context.largest, released=released, refused=refused)
         decision, memory = release_gates(demand, settings, context.room, memory, context.scene.moment)
         return (decision,), memory
+
+    def free_of(self, throttles: Iterable[JoinThrottle], pods: Iterable[Pod]) -> list[Pod]:
+        """Those of the pods that none of these throttles looks after by this lever."""
+        using = (throttle for throttle in throttles if self.settings(throttle.spec.levers) is not None)
+        rules = [JoinRules.of(throttle, PACED_GATE) for throttle in using]
+        return [pod for pod in pods if not any(may_use(pod, rule) for rule in rules)]
 
     def let_all_in(self, things: Sequence[Pod], settings: GateLever | None = None) -> tuple[LeverWrite, ...]:
         """Every pod that bears the gate loses it."""

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from throttler.api.throttle import JoinThrottle
-from throttler.joins.demand import may_use
-from throttler.joins.joins import JoinRules
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import LimitedObject
 from throttler.kube.pod import Scheduling
@@ -32,7 +30,7 @@ from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS
 from throttler.levers.node_pool_limits import NODE_POOL_LIMITS
 from throttler.levers.pool_shares import is_of, may_make
 from throttler.levers.saved_limits import restore
-from throttler.levers.scheduling_gate import PACED_GATE, SCHEDULING_GATES, is_held
+from throttler.levers.scheduling_gate import SCHEDULING_GATES, is_held
 from throttler.levers.taint_and_label import DAEMON_SET_LABEL, STARTUP_TAINT
 
 CEILINGS: tuple[CeilingLever[Any, Any, Any], ...] = (CAPACITY_QUOTAS, NODE_POOL_LIMITS, MACHINE_DEPLOYMENTS)
@@ -104,8 +102,4 @@ def _is_stray(lever: CeilingLever[Any, Any, Any], thing: LimitedObject, throttle
 
 def _stray_gates(scene: LeverScene, throttles: Iterable[JoinThrottle]) -> tuple[LeverWrite, ...]:
     gated = [pod for pod in scene.unplaced if is_held(pod)]
-    if not gated:
-        return ()
-    using = (throttle for throttle in throttles if SCHEDULING_GATES.settings(throttle.spec.levers) is not None)
-    rules = [JoinRules.of(throttle, PACED_GATE) for throttle in using]
-    return SCHEDULING_GATES.let_all_in([pod for pod in gated if not any(may_use(pod, rule) for rule in rules)])
+    return SCHEDULING_GATES.let_all_in(SCHEDULING_GATES.free_of(throttles, gated)) if gated else ()

@@ -68,6 +68,18 @@ def test_only_gated_pods_that_may_use_the_throttles_nodes_are_released() -> None
     assert [write.key.name for write in turns[0].lever_writes] == ["mine"]
 
 
+@pytest.mark.parametrize("how", [{"paused": True}, {"dryRun": True}])
+def test_who_holds_nothing_lets_go_of_no_pod_that_another_throttle_holds(how: dict[str, Any]) -> None:
+    gated: dict[str, Any] = {"is_gated": True, "is_tried": False, "gates": (PACED_GATE,)}
+    pods = tuple(pending(f"p{number}", **gated) for number in range(500))
+    levers: dict[str, Any] = {"levers": {"schedulingGates": {}}}
+    older, acting = a_throttle("older", **levers, **how), a_throttle("acting", **levers)
+    view = a_view(1000.0, a_world(unplaced=pods), names=("older", "acting"))
+    turns, _ = decide_throttles((older, acting), view, {})
+    assert turns[0].lever_writes == ()
+    assert 0 < len(turns[1].lever_writes) < 100
+
+
 def with_requirement(pool: NodePool, key: str, *values: str) -> NodePool:
     template = {"spec": {"requirements": [{"key": key, "operator": "In", "values": list(values)}]}}
     spec = msgspec.convert({"template": template}, type(pool.spec))
