@@ -9,11 +9,13 @@ left alone.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from throttler.api.throttle import LabelLever, TaintLever
 from throttler.kube.metadata import KindNames, ObjectKey
 from throttler.kube.node import Node
+from throttler.kube.selectors import matches
 from throttler.levers.admission_queue import (
     AdmissionLever,
     Held,
@@ -148,15 +150,40 @@ def _refused(places: Iterable[tuple[str, ObjectKey]]) -> frozenset[str]:
     return frozenset(key.name for kind, key in places if kind == NODE_NAMES.kind)
 
 
-class StartupTaint(AdmissionLever[TaintLever, HeldSince, Node]):
-    """`levers.startupTaint`."""
+M = TypeVar("M", TaintLever, LabelLever)
 
-    FIELD = "startup_taint"
+
+class _NodeMark(AdmissionLever[M, HeldSince, Node]):
+    """A mark by which nodes wait."""
+
     WRITES_ON = NODE_NAMES
 
     def fresh(self) -> HeldSince:
         """Nothing is known."""
         return HeldSince()
+
+    def let_others_in(self, context: LeverContext) -> tuple[LeverWrite, ...]:
+        """What lets in the throttle's nodes that are another's, which comes first and knows nothing of this mark.
+
+        Nobody else takes it off: the throttle is paused, or tries things out, or is the younger one.
+        """
+        settings, nodes, rules = self.stated(context), context.throttle.spec.nodes, context.rules
+        stated = ((older.spec.nodes, self.settings(older.spec.levers)) for older in context.older)
+        marking = [selector for selector, own in stated if own is not None and own.key == settings.key]
+        others = [
+            node
+            for node in (context.scene.nodes.values() if context.older else ())
+            if matches(nodes, node.labels)
+            and not rules.selects(node.labels)
+            and not any(matches(selector, node.labels) for selector in marking)
+        ]
+        return self.let_all_in(others, settings)
+
+
+class StartupTaint(_NodeMark[TaintLever]):
+    """`levers.startupTaint`."""
+
+    FIELD = "startup_taint"
 
     def decide(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverDecision, ...], HeldSince]:
         """Which of the throttle's nodes lose the taint."""
@@ -165,6 +192,7 @@ class StartupTaint(AdmissionLever[TaintLever, HeldSince, Node]):
         decision, memory = release_taints(
             context.nodes, settings, context.room, memory, scene.moment, _refused(scene.refused)
         )
+        decision = replace(decision, writes=(*decision.writes, *self.let_others_in(context)))
         return (told(decision, context, context.rules.taint_key),), memory
 
     def let_all_in(self, things: Sequence[Node], settings: TaintLever) -> tuple[LeverWrite, ...]:
@@ -173,15 +201,10 @@ class StartupTaint(AdmissionLever[TaintLever, HeldSince, Node]):
         return release_taints(things, taint, EVERYTHING_BACK, HeldSince(), ANY_TIME)[0].writes
 
 
-class DaemonSetLabel(AdmissionLever[LabelLever, HeldSince, Node]):
+class DaemonSetLabel(_NodeMark[LabelLever]):
     """`levers.daemonSetLabel`."""
 
     FIELD = "daemon_set_label"
-    WRITES_ON = NODE_NAMES
-
-    def fresh(self) -> HeldSince:
-        """Nothing is known."""
-        return HeldSince()
 
     def decide(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverDecision, ...], HeldSince]:
         """Which of the throttle's nodes get the label."""
@@ -191,6 +214,7 @@ class DaemonSetLabel(AdmissionLever[LabelLever, HeldSince, Node]):
         decision, memory = put_labels(
             context.nodes, settings, context.room, memory, scene.moment, _refused(scene.refused)
         )
+        decision = replace(decision, writes=(*decision.writes, *self.let_others_in(context)))
         return (told(decision, context, context.rules.label),), memory
 
     def let_all_in(self, things: Sequence[Node], settings: LabelLever) -> tuple[LeverWrite, ...]:

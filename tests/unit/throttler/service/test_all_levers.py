@@ -68,7 +68,28 @@ def test_only_gated_pods_that_may_use_the_throttles_nodes_are_released() -> None
     assert [write.key.name for write in turns[0].lever_writes] == ["mine"]
 
 
-@pytest.mark.parametrize("how", [{"paused": True}, {"dryRun": True}])
+HOLDS_NOTHING = [{"paused": True}, {"dryRun": True}, {}]
+"""How a throttle says so; the last one is merely younger."""
+
+
+@pytest.mark.parametrize("how", HOLDS_NOTHING)
+@pytest.mark.parametrize("mark", [{"startupTaint": {"key": TAINT}}, {"daemonSetLabel": {"key": "example.com/on"}}])
+def test_nodes_of_another_throttle_that_knows_nothing_of_the_mark_lose_it(
+    how: dict[str, Any], mark: dict[str, Any]
+) -> None:
+    """Nobody else lets them in: they would be held for ever, and nothing would run on them."""
+    node = a_node("n", taints=(Taint(TAINT, "NoSchedule"),))
+    older = a_throttle("older", levers={"nodePoolLimits": {}})
+    own: dict[str, Any] = {"nodes": {"matchLabels": {"pool": "a"}}, "levers": mark, **how}
+    marking = a_throttle("marking", created="2026-02-01T00:00:00Z", **own)
+    turns, _ = decide_throttles((older, marking), a_view(1000.0, a_world(node), names=("older", "marking")), {})
+    assert [[write.key.name for write in turn.lever_writes] for turn in turns] == [[], ["n"]]
+    same = a_throttle("older", levers=mark, window={"min": 1, "initial": 1, "max": 1})
+    turns, _ = decide_throttles((same, marking), a_view(1000.0, a_world(node), names=("older", "marking")), {})
+    assert turns[1].lever_writes == (), "the other one lets it in"
+
+
+@pytest.mark.parametrize("how", HOLDS_NOTHING[:2])
 def test_who_holds_nothing_lets_go_of_no_pod_that_another_throttle_holds(how: dict[str, Any]) -> None:
     gated: dict[str, Any] = {"is_gated": True, "is_tried": False, "gates": (PACED_GATE,)}
     pods = tuple(pending(f"p{number}", **gated) for number in range(500))
