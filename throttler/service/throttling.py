@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 import structlog
 
-from throttler.api.throttle import JoinThrottle
+from throttler.api.throttle import JoinThrottle, LabelLever, TaintLever
 from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle
 from throttler.joins.joins import JoinWorld
 from throttler.kube.node import Node
@@ -31,8 +31,8 @@ BUSY_S = 2.0
 BLIND_PATIENCE_S = 15.0
 """A view that is incomplete for no longer than this (a watch that reconnects) is not reported to users."""
 LEAVING_S = 60.0
-"""A throttle that was deleted, or cannot be read any more, gives back what it held until nothing has been left for so
-long."""
+"""A throttle that was deleted, cannot be read any more, or no longer names a taint, a label or the nodes with it, gives
+back what it held until nothing has been left for so long."""
 NOBODY = "(nobody)"
 """In whose name leftovers are written; no object can have this name."""
 
@@ -138,12 +138,18 @@ class Throttling:
         self._in_force.follow(is_needed=bool(stored or self._leaving))
 
     def _keep_track(self, stored: Sequence[StoredThrottle]) -> None:
-        """Throttles that are gone or unreadable begin to leave."""
+        """Throttles that are gone or unreadable begin to leave, and so does what one was whose marks are others now."""
         now_s = self._clock()
         readable = {throttle.metadata.name: throttle for throttle in stored if isinstance(throttle, JoinThrottle)}
-        for name in self._known.keys() - readable.keys():
-            paused = msgspec.structs.replace(self._known[name].spec, paused=True)
-            self._leaving[name] = msgspec.structs.replace(self._known[name], spec=paused), now_s + LEAVING_S
+        for name, before in self._known.items():
+            after, metadata = readable.get(name), before.metadata
+            if after is not None and all(mark in _marks(after) for mark in _marks(before)):
+                continue
+            if after is not None:
+                metadata = msgspec.structs.replace(metadata, name=f"{name} of generation {metadata.generation}")
+            paused = msgspec.structs.replace(before.spec, paused=True)
+            leaving = msgspec.structs.replace(before, metadata=metadata, spec=paused)
+            self._leaving[metadata.name] = leaving, now_s + LEAVING_S
         self._leaving = {
             name: (throttle, until_s)
             for name, (throttle, until_s) in self._leaving.items()
@@ -249,3 +255,9 @@ class Throttling:
         if self._told.get(turn.name) != told:
             self._told[turn.name] = told
             log.info("paced", throttle=turn.name, phase=told[0], because=told[1], why=verdict.because.sentence)
+
+
+def _marks(throttle: JoinThrottle) -> list[tuple[LabelSelector, TaintLever | LabelLever]]:
+    """What nodes wait by, and which: only the spec names them."""
+    levers = throttle.spec.levers
+    return [(throttle.spec.nodes, mark) for mark in (levers.startup_taint, levers.daemon_set_label) if mark is not None]

@@ -291,6 +291,45 @@ def test_a_deleted_throttle_gives_back_for_as_long_as_it_takes() -> None:
     assert scene.tick(LEAVING_S / 2) is None
 
 
+OTHER_TAINT = {"startupTaint": {"key": f"{TAINT}-anew"}}
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"levers": {}},
+        {"levers": OTHER_TAINT},
+        {"nodes": {"matchLabels": {"pool": "b"}}},
+        {"levers": OTHER_TAINT, "paused": True},
+        {"levers": OTHER_TAINT, "window": {"max": 60}},
+    ],
+)
+def test_nodes_lose_a_taint_that_their_throttle_no_longer_names(edit: dict[str, Any]) -> None:
+    """Those that register soon after, too. It may also have been deleted and made anew between two looks."""
+    scene = Scene(a_throttle(**TAINTED))
+    scene.tick(0, held_nodes("n1"))
+    scene.watches.throttles = (a_throttle(**{**TAINTED, **edit}),)
+    for name in ("n1", "n2", "n3"):
+        scene.writes.others.clear()
+        scene.tick(LEAVING_S / 2, held_nodes(name))
+        assert [[write.key.name for write in each] for each in scene.writes.others.values()] == [[name]]
+    scene.tick(LEAVING_S)
+    assert scene.throttling._leaving == {}
+
+
+def test_a_taint_that_is_still_named_stays() -> None:
+    scene = Scene(a_throttle(**TAINTED))
+    scene.tick(0, held_nodes("n1"))
+    scene.watches.throttles = (a_throttle(**{**TAINTED, "window": {"max": 60}}),)
+    scene.tick(1, held_nodes("n1"))
+    assert scene.writes.others == {}
+    scene.watches.throttles = (a_throttle(**{**TAINTED, "levers": {}}),)
+    scene.tick(1, held_nodes())
+    scene.watches.throttles = (a_throttle(**TAINTED),)
+    scene.tick(1, held_nodes("n1"))
+    assert scene.writes.others == {}, "it was named again"
+
+
 def test_a_deleted_throttle_is_not_forgotten_while_nobody_sees_what_it_holds() -> None:
     scene = Scene(a_throttle(**TAINTED))
     scene.tick()
