@@ -118,7 +118,13 @@ class Address:
 
 
 def _is_same(sample: Sample, process: Process) -> bool:
-    return process.latest.started_at == sample.started_at
+    """By its start time, which moves with the clock of its host where that is set."""
+    latest = process.latest
+    if sample.started_at is None or latest.started_at is None or sample.wall_s is None or latest.wall_s is None:
+        return sample.started_at == latest.started_at
+    set_by_s = sample.started_at - latest.started_at
+    moved_by_s = sample.wall_s - latest.wall_s - (sample.taken_s - latest.taken_s)
+    return not set_by_s or (abs(set_by_s) > 2 * WALL_STEP_S and abs(moved_by_s - set_by_s) <= WALL_STEP_S)
 
 
 def _is_replaced_by(sample: Sample, process: Process) -> bool:

@@ -100,6 +100,16 @@ def test_several_behind_one_address_are_told_apart() -> None:
     }
 
 
+@pytest.mark.parametrize("set_by_s", [-600.0, -5.0, 5.0, 600.0])
+def test_a_server_whose_clock_is_set_is_still_one(set_by_s: float) -> None:
+    """Its start time moves with its clock. As another one it would go silent in the end, and growth would stop."""
+    there = (sample(at_s, 100 + at_s) for at_s in (10, 15))
+    moved = (sample(at_s, 100 + at_s, FIRST + set_by_s, EPOCH + set_by_s + at_s) for at_s in (20, 25))
+    found = address(*there, *moved)
+    assert [(r.server, r.requests) for r in found.readings()] == [("a:6443", 5.0)]
+    assert found.silent(26) is None
+
+
 def test_of_several_one_with_a_window_is_enough_and_without_any_the_first_sample_counts() -> None:
     found = address(sample(10, 100), sample(15, 9000, SECOND))
     assert found.silent(16) == SilentServer(server="a:6443", problem="no complete window yet", since_s=10.0)
