@@ -66,8 +66,12 @@ class Record:
     transitions: int = 0
     is_released: bool = False
     """Whether its holder gave it up in order, after its last write."""
+    stamp: str = ""
+    """By which a holder knows its own write again."""
 
 
+MOST_SENT = 8
+"""Writes of which the end is awaited: those that fit into the deadline, and some."""
 NO_RECORD = Record()
 
 
@@ -96,6 +100,9 @@ class Election:
     """When `record.version` was first seen."""
     is_sure: bool = False
     """Whether `record` is the Lease for all we know: no write of ours was sent since whose end we do not know."""
+    sent: tuple[tuple[str, float], ...] = ()
+    """(stamp, when begun) of our latest writes in our own name whose end is not known: the server may be slower than we
+    wait, and the Lease shows later which one was done."""
     is_new: bool = True
     """Whether no Lease was ever seen: one that is missing later was removed under somebody's feet."""
     renewed_at_s: float | None = None
@@ -110,15 +117,19 @@ class Election:
         is_same = self.record is not None and record.version == self.record.version
         # A Lease that was removed or emptied is nobody else's: its leader takes it up again, the others wait.
         is_lost = record.holder not in ("", self.identity)
-        return replace(
+        election = replace(
             self,
             record=record,
             is_sure=True,
+            # One that named an older version is refused.
+            sent=self.sent if is_same else (),
             changed_at_s=self.changed_at_s if is_same else now_s,
             is_new=self.is_new and not record.version,
             renewed_at_s=None if is_lost else self.renewed_at_s,
             highest=max(self.highest, record.transitions),
         )
+        done_s = dict(self.sent).get(record.stamp) if record.holder == self.identity else None
+        return election if done_s is None else election.wrote(record, done_s)
 
     def wrote(self, record: Record, begun_at_s: float) -> "Election":
         """After a write of the Lease that succeeded and was begun, not answered, at `begun_at_s`."""
@@ -126,6 +137,7 @@ class Election:
             self,
             record=record,
             is_sure=True,
+            sent=(),
             changed_at_s=begun_at_s,
             is_new=False,
             renewed_at_s=begun_at_s,
@@ -133,13 +145,21 @@ class Election:
             highest=max(self.highest, record.transitions),
         )
 
-    def writing(self) -> "Election":
-        """While a write of the Lease is on its way; unless it turns out well, a look must come before the next one."""
-        return replace(self, is_sure=False)
+    def writing(self, stamp: str = "", begun_at_s: float = 0.0) -> "Election":
+        """While a write of the Lease is on its way; unless it turns out well, a look must come before the next one.
+
+        With a `stamp` it is one in our own name.
+        """
+        sent = (*self.sent, (stamp, begun_at_s))[-MOST_SENT:] if stamp else self.sent
+        return replace(self, is_sure=False, sent=sent)
 
     def stepped_down(self) -> "Election":
-        """After the fence has run out, or as the first act of giving the Lease up."""
+        """After the fence has run out."""
         return replace(self, renewed_at_s=None)
+
+    def let_go(self) -> "Election":
+        """As the first act of giving the Lease up: no write of before makes us lead again."""
+        return replace(self, renewed_at_s=None, sent=())
 
     def may_write(self, timing: LeadTiming, now_s: float) -> bool:
         """Whether we lead for sure: nobody else can have taken the Lease by now."""

@@ -68,11 +68,12 @@ def record_in(body: bytes) -> Record:
         holder=holder,
         transitions=max(0, spec.lease_transitions or 0),
         is_released=not holder and spec.lease_duration_seconds == RELEASED_S,
+        stamp=spec.renew_time or "",
     )
 
 
 def spec_of(holder: str, transitions: int, duration_s: float, *, is_acquired: bool = False) -> dict[str, Any]:
-    """What is written of a Lease; the times are for people, nobody of ours compares them."""
+    """What is written of a Lease; the times are for people, and by the second one its writer knows it again."""
     now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     acquired = {"acquireTime": now} if is_acquired else {}
     spec: dict[str, Any] = {"holderIdentity": holder, "leaseDurationSeconds": int(duration_s), "renewTime": now}
@@ -192,7 +193,7 @@ class Elector:
         """
         until_s = self._clock() + self._timing.hand_over_s
         async with self._turn:
-            self._election = self._election.stepped_down()
+            self._election = self._election.let_go()
             if await self._try_release():
                 while self._clock() < until_s:
                     if await self._has_successor():
@@ -204,7 +205,7 @@ class Elector:
         """Let the Lease go, the last act of an orderly stop: from here on nothing of ours may be written."""
         async with self._turn:
             self._is_over = True
-            self._election = self._election.stepped_down()
+            self._election = self._election.let_go()
             await self._try_release()
 
     # --- one turn ---
@@ -309,8 +310,8 @@ class Elector:
         """The Lease, provided that it is still as it was read; raises ConflictError, and any other ApiError."""
         settings, record = self._settings, self._election.record or NO_RECORD
         is_acquired = bool(holder) and record.holder != holder
-        self._election = self._election.writing()
         spec = spec_of(holder, transitions, duration_s or self._timing.lease_s, is_acquired=is_acquired)
+        self._election = self._election.writing(spec["renewTime"] if holder else "", self._clock())
         if record.version:
             body = {"metadata": {"resourceVersion": record.version}, "spec": spec}
             return await self._client.patch(LEASES, body, settings.name, settings.namespace)

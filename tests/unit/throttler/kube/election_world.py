@@ -179,7 +179,8 @@ class Replica:
             self._set(self.election.saw(found[0], self.clock))
         match self._step(is_deciding):
             case ElectionStep.ACQUIRE | ElectionStep.RENEW:
-                yield from self._write(Record(holder=self.name, transitions=self.election.next_epoch()))
+                stamp = f"{self.name} at {self.world.now}"
+                yield from self._write(Record(holder=self.name, transitions=self.election.next_epoch(), stamp=stamp))
             case ElectionStep.PLACE:
                 placed: list[Record | None] = []
                 empty = Record(transitions=self.election.highest)
@@ -188,7 +189,7 @@ class Replica:
     def _write(self, wanted: Record) -> Life:
         begun_at, record = self.clock, self.election.record or NO_RECORD
         answers: list[Record | None] = []
-        self._set(self.election.writing())
+        self._set(self.election.writing(wanted.stamp, begun_at))
         yield from self._call(lambda: self.world.server.write(record.version, wanted), answers)
         if answers and answers[0] is not None:
             self._set(self.election.wrote(answers[0], begun_at))

@@ -17,13 +17,15 @@ TIMING = LeadTiming()
 
 
 class Replica:
-    """One elector, its heart and what it told; `delay` is how long its requests take."""
+    """One elector, its heart and what it told; `delay_s` is how long its requests take, `etcd_s` how long the server
+    writes, which goes on with what nobody waits for any more."""
 
     def __init__(self, cluster: FakeCluster, name: str, *, is_alone: bool = False) -> None:
         self.is_deciding = True
         self.changes = 0
         self.delay_s = 0.01
         self.is_answer_lost = False
+        self.etcd_s = 0.0
         settings = ElectorSettings(namespace="kube-balloons", identity=name, is_alone=is_alone)
         self.clock = asyncio.get_running_loop().time
         client: Any = self
@@ -47,7 +49,16 @@ class Replica:
         return await self._call(lambda: self._cluster.get(*args))
 
     async def patch(self, *args: Any) -> bytes:
-        return await self._call(lambda: self._cluster.patch(*args))
+        async def write() -> bytes:
+            await asyncio.sleep(self.etcd_s)
+            return await self._cluster.patch(*args)
+
+        def begin() -> Awaitable[bytes]:
+            writing = asyncio.create_task(write())
+            writing.add_done_callback(lambda ended: ended.exception())
+            return asyncio.shield(writing)
+
+        return await self._call(begin)
 
     async def create(self, *args: Any) -> bytes:
         return await self._call(lambda: self._cluster.create(*args))
@@ -187,6 +198,40 @@ async def test_lost_answers_cost_nothing_as_long_as_some_arrive() -> None:
         await asyncio.sleep(2.5)
         assert leader.elector.may_write()
     assert leader.elector.epoch == 1
+
+
+@pytest.mark.parametrize("etcd_s", [0.9, 1.2, 1.7])
+async def test_a_leader_whose_writes_take_longer_than_it_waits_for_them_goes_on_leading(etcd_s: float) -> None:
+    """As where etcd's disk is slow. The Lease shows at the next look that the write was done."""
+    scene = Scene()
+    leader, other = await scene.two()
+    leader.etcd_s = other.etcd_s = etcd_s
+    for _ in range(600):
+        await asyncio.sleep(0.1)
+        assert leader.elector.may_write()
+        assert not other.elector.may_write()
+    assert leader.elector.epoch == 1
+
+
+async def test_where_writes_are_slow_another_takes_over_and_leads() -> None:
+    scene = Scene()
+    leader, other = await scene.two()
+    leader.etcd_s = other.etcd_s = 1.5
+    leader.kill()
+    await asyncio.sleep(17)
+    assert (other.elector.may_write(), other.elector.epoch) == (True, 2)
+
+
+async def test_who_lets_go_does_not_lead_by_a_write_of_before() -> None:
+    scene = Scene()
+    leader, other = await scene.two()
+    leader.etcd_s = 1.3
+    await asyncio.sleep(2.3)
+    await leader.elector.release()
+    for _ in range(100):
+        await asyncio.sleep(0.1)
+        assert not leader.elector.may_write()
+    assert other.elector.may_write()
 
 
 async def test_a_brief_outage_is_survived_and_a_long_one_ends_the_leadership_and_no_more() -> None:
