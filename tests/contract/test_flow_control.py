@@ -14,13 +14,16 @@ from tests.contract.waiting import until
 FILE = MANIFESTS / "components" / "flow-control" / "flow-control.yaml"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/kube-balloons-throttle"
 SERVICE, GUARD = "kube-balloons:kube-balloons", "kube-balloons:kube-balloons-guard"
+HOOK = "kube-balloons:kube-balloons-give-back"
 CASES = [
     (SERVICE, LEASE.format("kube-balloons"), "kube-balloons-lease"),
     (GUARD, LEASE.format("kube-balloons"), "kube-balloons-lease"),
+    (HOOK, LEASE.format("kube-balloons"), "kube-balloons-lease"),
     (SERVICE, "/metrics", "kube-balloons"),
     (SERVICE, "/api/v1/nodes", "kube-balloons"),
     (SERVICE, "/apis/karpenter.sh/v1/nodepools", "kube-balloons"),
     (GUARD, "/api/v1/pods", "kube-balloons"),
+    (HOOK, "/api/v1/pods", "kube-balloons"),
     (SERVICE, LEASE.format("kube-system"), "kube-balloons"),
     ("kube-balloons:default", "/api/v1/nodes", "service-accounts"),
     ("default:kube-balloons", "/api/v1/nodes", "service-accounts"),
