@@ -42,14 +42,17 @@ class Unready:
 def unready_since(
     nodes: Iterable[Node], before: Mapping[str, Unready], now: Now, *, is_first: bool
 ) -> dict[str, Unready]:
-    """Since when each node that is not Ready is so. A first decision believes the date of the condition, where it has
-    one: the node may have stopped seconds ago, or have been so for ever."""
+    """Since when each node that is not Ready is so, by uid: one that was made anew under the same name begins anew.
+
+    A first decision believes the date of the condition, where it has one: the node may have stopped seconds ago, or
+    have been so for ever.
+    """
     unready: dict[str, Unready] = {}
     for node in nodes:
         if not node.is_ready:
             is_dated = is_first and node.unready_s > 0.0
             seen_s = _moment(node.unready_s + CLOCKS_DIFFER_S, now) if is_dated else now.monotonic_s
-            unready[node.name] = before.get(node.name) or Unready(_moment(node.created_s, now), seen_s)
+            unready[node.uid] = before.get(node.uid) or Unready(_moment(node.created_s, now), seen_s)
     return unready
 
 
@@ -61,7 +64,7 @@ def _moment(wall_s: float, now: Now) -> float:
 def ages_s(since: Mapping[str, Unready], now: Now) -> dict[str, Unready]:
     """How long ago that was, in seconds."""
     now_s = now.monotonic_s
-    return {name: Unready(now_s - unready.joining_s, now_s - unready.seen_s) for name, unready in since.items()}
+    return {uid: Unready(now_s - unready.joining_s, now_s - unready.seen_s) for uid, unready in since.items()}
 
 
 class NodeState(enum.Enum):
@@ -122,7 +125,7 @@ class Rules:
         if is_marked or node.is_cordoned or node.is_deleting:
             return NodeState.CLOSED
         if not node.is_ready:
-            since = self.unready.get(node.name) or Unready(self.wall_s - node.created_s, inf)
+            since = self.unready.get(node.uid) or Unready(self.wall_s - node.created_s, inf)
             is_expected = since.joining_s < JOIN_LIMIT_S or since.seen_s < self.grace_s
             return NodeState.JOINING if is_expected else NodeState.SICK
         if not self.not_warm_conditions.isdisjoint(node.conditions):

@@ -255,8 +255,8 @@ class UnseenBuffers:
 class Memory:
     """All pools' memory; `gone_since_s` says when a pool whose balloons remain was first missed.
 
-    `reserved_since_s` maps a waiting pod's uid to the moment it was first given a node, `unready_since_s` a node that
-    is not Ready to the moments since which it may be taken to join, and since which it was seen so.
+    `reserved_since_s` maps a waiting pod's uid to the moment it was first given a node, `unready_since_s` a node (uid)
+    that is not Ready to the moments since which it may be taken to join, and since which it was seen so.
     """
 
     reserved_since_s: Mapping[str, float] = field(default_factory=dict)

@@ -99,7 +99,7 @@ def percent_of(percent: int, whole: int) -> int:
 
 
 Late = tuple[str, NodeState]
-"""A node by name and what keeps it: a test, a taint of its join, or (SICK) what it is short of. Each has its time."""
+"""A node by uid and what keeps it: a test, a taint of its join, or (SICK) what it is short of. Each has its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ def view_of(
         loads=loads,
         requests=requests,
         short=short,
-        late=(*_on_their_way(census), *((name, NodeState.SICK) for name in short)),
+        late=(*_on_their_way(census), *((snapshot.nodes[name].uid, NodeState.SICK) for name in short)),
         refusals=refusing.refusals,
         alone=refusing.alone,
         copies=labelled.copies,
@@ -394,7 +394,7 @@ def _loses_held_nodes(pool: BalloonPool, census: Census, schedule: Schedule | No
 
 def _on_their_way(census: Census) -> list[Late]:
     states = (NodeState.PREFLIGHT, NodeState.JOINING)
-    return [(node.name, state) for state in states for node in census.by_state[state] if node.is_ready]
+    return [(node.uid, state) for state in states for node in census.by_state[state] if node.is_ready]
 
 
 def _aged(
@@ -405,12 +405,12 @@ def _aged(
     for state in (NodeState.WARM, NodeState.IDLE) if short else ():
         for node in census.by_state[state]:
             is_new = rules.wall_s - node.created_s < JOIN_LIMIT_S
-            short_s = late_s.get((node.name, NodeState.SICK), 0.0)
+            short_s = late_s.get((node.uid, NodeState.SICK), 0.0)
             if node.name in short and (is_new or short_s < rules.grace_s):
                 states[node.name] = NodeState.JOINING
     for state, limit_s in ((NodeState.PREFLIGHT, PREFLIGHT_LIMIT_S), (NodeState.JOINING, JOIN_LIMIT_S)):
         for node in census.by_state[state]:
-            if node.is_ready and late_s.get((node.name, state), 0.0) >= limit_s:
+            if node.is_ready and late_s.get((node.uid, state), 0.0) >= limit_s:
                 states[node.name] = NodeState.SICK
     return states
 

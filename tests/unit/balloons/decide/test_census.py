@@ -254,7 +254,17 @@ def test_a_node_that_does_not_become_ready_in_time_is_sick() -> None:
 def test_only_a_first_decision_asks_a_condition_since_when_a_node_is_not_ready(*, is_first: bool, age_s: float) -> None:
     """What was Ready at the last look has stopped since, whatever its date says."""
     node = a_node("n", is_ready=False, unready_s=NOW.wall.timestamp() - 3600.0)
-    assert unready_since([node], {}, NOW, is_first=is_first)["n"].seen_s == NOW.monotonic_s - age_s
+    assert unready_since([node], {}, NOW, is_first=is_first)[node.uid].seen_s == NOW.monotonic_s - age_s
+
+
+def test_a_node_that_was_made_anew_under_the_same_name_begins_to_join_anew() -> None:
+    """As clouds do with machines of a group; nobody may have seen the old one go."""
+    world = a_world_with_a_joining_node()
+    _, memory = sick_count(world, Memory(), NOW)
+    moment = later(NOW, JOIN_LIMIT_S)
+    assert sick_count(world, memory, moment)[0] == 1
+    world.change_node("new", uid="another", created_s=moment.wall.timestamp())
+    assert sick_count(world, memory, moment)[0] == 0
 
 
 def test_a_node_from_the_future_is_joining() -> None:
