@@ -26,7 +26,16 @@ from balloons.decide.pool_view_and_schedule import PoolView, wanted_size
 from balloons.decide.refusing import to_remove
 from balloons.decide.release import Reservations, releases
 from balloons.decide.settings import DecideSettings
-from balloons.decide.strategies import PoolBuffers, annotate, buffer, held_by_us, inflate, lowered, off_leaving
+from balloons.decide.strategies import (
+    PoolBuffers,
+    annotate,
+    buffer,
+    handed_over,
+    held_by_us,
+    inflate,
+    lowered,
+    off_leaving,
+)
 from balloons.decide.wanted_nodes import Holding, Supply, Target, balloons_by_shape, being_removed, hold, target
 from balloons.view.node_load_and_devices import EMPTY
 from balloons.view.snapshot import Now, Snapshot
@@ -114,6 +123,7 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
             actions, too_small = buffer(view, case.buffers_of(view), case.snapshot, settings, holding, aim)
         case Strategy.ANNOTATE:
             actions = annotate(view, case.annotated.get(str(view.pool.key), ()), aim, allowed)
+    actions = (*actions, *handed_over(view, case.buffers_of(view), case.snapshot.buffer_version, present))
     if aim.wait and not view.shapes.by_name:
         aim = _without_growth(aim, because(Reason.NO_SHAPE))
     elif aim.wait and aim.shape in too_small:
@@ -216,10 +226,10 @@ def _asked(view: PoolView, bound: int, own: PoolBuffers) -> int:
     """Balloons that wait for a node, `bound` ones apart: the unbound ones beyond those that an idle node is free for.
 
     Those that a Deployment was told to have and that do not exist yet count too: they have been asked for. Of a buffer
-    its units count that no node is free for.
+    its units count that no node is free for, beside the balloons of a former strategy.
     """
     if view.pool.spec.strategy is Strategy.CAPACITY_BUFFER:
-        return max(0, own.units - len(view.census.holdable))
+        return max(0, own.units + bound - len(view.census.holdable))
     ordered = sum(stored.replicas for stored in view.deployments.values()) - bound
     return max(0, max(len(view.unbound), ordered) - view.census.count(NodeState.IDLE))
 

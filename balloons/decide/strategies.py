@@ -44,6 +44,7 @@ from balloons.decide.pool_view_and_schedule import PoolView, pool_of, wanted_siz
 from balloons.decide.settings import DecideSettings
 from balloons.decide.wanted_nodes import VICTIM_COST, Holding, Target, balloons_by_shape, choose_nodes
 from balloons.view.claim import deployment_name
+from balloons.view.node_load_and_devices import EMPTY
 from balloons.view.shape import ANY_TYPE, Shape
 from balloons.view.snapshot import Deployment, Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey, key_of
@@ -354,9 +355,14 @@ def _by_pool(objects: Iterable[StoredObject]) -> dict[ObjectKey, dict[str, Store
 def buffer(
     view: PoolView, own: PoolBuffers, snapshot: Snapshot, settings: DecideSettings, holding: Holding, aim: Target
 ) -> tuple[tuple[Action, ...], tuple[str, ...]]:
-    """A PodTemplate and a CapacityBuffer per shape; the second value names shapes with no room for a unit."""
+    """A PodTemplate and a CapacityBuffer per shape; the second value names shapes with no room for a unit.
+
+    A node that a balloon of the former strategy still holds has no room for one.
+    """
     actions: list[Action] = []
     too_small: list[str] = []
+    balloons = view.census.balloons
+    held = Counter([b.shape for state in balloons if state is not NodeState.BUSY for b in balloons[state]])
     shapes = view.shapes.by_name.values()
     wanted = [shape for shape in shapes if _stays(view, shape, holding.replicas[shape.name])]
     for shape in wanted:
@@ -366,12 +372,29 @@ def buffer(
             too_small.append(shape.name)
             continue
         image, names_user = settings.image, settings.names_user
-        replicas, avoided = holding.replicas[shape.name], view.avoided[shape.name]
+        replicas, avoided = max(0, holding.replicas[shape.name] - held[shape.name]), view.avoided[shape.name]
         spec = BalloonSpec(requests, replicas, image, settings.priority_class, names_user=names_user, avoided=avoided)
         actions += _changed_buffer(view, shape, spec, snapshot, key, aim)
     if wanted:
         actions += _buffers_left(own, snapshot.buffer_version, {shape.name for shape in wanted})
     return tuple(actions), tuple(too_small)
+
+
+def handed_over(
+    view: PoolView, own: PoolBuffers, buffer_version: str, present: Mapping[str, int]
+) -> Iterator[ApplyObject]:
+    """What the pool's former strategy left, less what would make the autoscaler buy a node for it: until that is swept
+    up, it may only go on holding nodes that the present strategy does not hold."""
+    left: list[tuple[Deployment | StoredObject, int, int, str, str]] = []
+    if view.pool.spec.strategy is not Strategy.BALLOON:
+        left += [(d, d.replicas, present[name], "apps/v1", "Deployment") for name, d in view.deployments.items()]
+    if view.pool.spec.strategy is not Strategy.CAPACITY_BUFFER:
+        loads = view.loads
+        free = Counter([view.shapes.of(n) for n in view.census.holdable if not (loads.get(n.name) or EMPTY).balloons])
+        left += [(b, _units(b), free[name], buffer_version, "CapacityBuffer") for name, b in own.buffers.items()]
+    for stored, units, most, api_version, kind in left:
+        if units > most:
+            yield _resized(stored, most, because(Reason.SHRINKING, surplus=units - most), api_version, kind)
 
 
 def _buffers_left(own: PoolBuffers, buffer_version: str, kept: Collection[str]) -> Iterator[DeleteObject]:
