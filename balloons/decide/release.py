@@ -255,7 +255,7 @@ def reserve(
     balloon, then warm ones. Pods that did not take their node within `reservation_s` are passed over, so that a
     pod that cannot be judged here never keeps nodes without a balloon for ever; after `RETRY` times as long they are
     tried again. A pod that nobody makes room for, and that did not take its room on an open node within that time, is
-    kept off it by a rule that is not judged here: for its class open nodes no longer count."""
+    kept off it by a rule that is not judged here: for it, and for its gang, open nodes no longer count."""
     now_s, window_s = now.monotonic_s, settings.reservation_s
     pods = [p for p in waiting if _may_take(p, balloon_priority)]
     classes = _classes(p for p in pods if _has_turn(now_s - since_s.get(p.uid, now_s), window_s))
@@ -269,8 +269,13 @@ def reserve(
             if places.is_tired:
                 break
             done.add(key)
-            is_kept_off = any(now_s - open_since_s.get(pod.uid, now_s) >= window_s for pod in members)
-            places_given += zip(members, places.take(wanted, len(members), beside_work=not is_kept_off), strict=False)
+            kept_off = [pod for pod in members if now_s - open_since_s.get(pod.uid, now_s) >= window_s]
+            kept_off = members if kept_off and wanted.gang else kept_off
+            others = [pod for pod in members if pod not in kept_off] if kept_off else members
+            for pods_alike, beside_work in ((kept_off, False), (others, True)):
+                if pods_alike:
+                    places_taken = places.take(wanted, len(pods_alike), beside_work=beside_work)
+                    places_given += zip(pods_alike, places_taken, strict=False)
     present = {key for key, _, _ in classes}
     had_turn = (looked & present) | done
     is_holdable = {node.name for node in holdable} if places_given else set()

@@ -131,6 +131,19 @@ def test_a_pod_that_nobody_makes_room_for_does_not_wait_for_room_beside_work(
     assert len(beside_work(seconds, **how)) == count
 
 
+@pytest.mark.parametrize(("gang", "count"), [("", 1), ("g", 2)], ids=["alone", "of its gang"])
+def test_one_pod_that_is_kept_off_a_busy_node_closes_it_for_no_other(gang: str, count: int) -> None:
+    """Another pod of its kind came later and finds room there: it took a warm node as well."""
+    world = warm_world()
+    world.pods = {key: pod for key, pod in world.pods.items() if pod.node != "n000"}
+    how = Scheduling(is_tried=True, gang=gang, cannot_preempt=True)
+    world.add(work("other", "n000", cpu="4"), work("first", cpu="10", scheduling=how))
+    _, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+    world.add(work("second", cpu="10", scheduling=how))
+    _, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, 10.0))
+    assert len(released(decide(world.snapshot(), memory, SETTINGS, later(NOW, 61.0))[0])) == count
+
+
 def test_a_pod_that_preempts_by_itself_is_left_room_beside_work() -> None:
     assert not beside_work(600.0)
 
