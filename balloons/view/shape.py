@@ -76,12 +76,15 @@ class Shape:
     other_than: tuple[str, ...] = ()
 
 
-def shape_name(node: Node, devices: Collection[str]) -> str:
-    """The name of the shape of this node's type with these devices; without an instance type its size in words."""
+def shape_name(node: Node, devices: Collection[str], *, is_taken: bool = False) -> str:
+    """The name of the shape of this node's type with these devices; without an instance type its size in words.
+
+    One that is too long, or that another type has already (`is_taken`), gets a digest.
+    """
     text = node.instance_type or _size_in_words(node.allocatable)
     whole = "-".join([text, *(name.rpartition("/")[2] for name in sorted(devices))])
     name = _NO_LABEL_VALUE.sub("-", whole).strip("-").lower() or "node"
-    if len(name) <= _SHAPE_NAME_LIMIT:
+    if len(name) <= _SHAPE_NAME_LIMIT and not is_taken:
         return name
     digest = sha256(whole.encode()).hexdigest()[:_DIGEST_LENGTH]
     return f"{name[: _SHAPE_NAME_LIMIT - _DIGEST_LENGTH - 1].strip('-')}-{digest}"
@@ -146,7 +149,7 @@ def shapes_of(
     measured: Mapping[Kind, _Alike],
     wall_s: float = 0.0,
     devices: Collection[str] = (),
-    remembered: Iterable[Shape] = (),
+    remembered: Collection[Shape] = (),
 ) -> Shapes:
     """The pool's shapes at `wall_s` (seconds since the epoch); `devices` are asked for besides the well-known ones.
 
@@ -170,9 +173,14 @@ def shapes_of(
         types.setdefault(node.instance_type or _size_in_words(node.allocatable), {}).setdefault(own, []).append(alike)
     of_kind: dict[tuple[str, int], str] = {}
     shapes: list[tuple[int, Shape]] = []
-    for instance_type, variants in types.items():
-        for wanted, groups in _makes(variants, stored.get(instance_type, ()), wall_s).items():
-            shape = _measure(wanted, groups)
+    names = {shape.name: shape.instance_type for shape in remembered}
+    for text, variants in sorted(types.items()):
+        for wanted, groups in _makes(variants, stored.get(text, ()), wall_s).items():
+            instance_type, name = groups[0][0][0].instance_type, shape_name(groups[0][0][0], wanted)
+            if names.setdefault(name, instance_type) != instance_type:
+                # Names are of fewer letters than instance types: gpu.large and gpu-large are two machines.
+                name = shape_name(groups[0][0][0], wanted, is_taken=True)
+            shape = _measure(name, wanted, groups)
             shapes.append((sum(map(len, groups)), shape))
             of_kind |= {(a[0][0].instance_type, id(a[0][0].allocatable)): shape.name for a in groups}
     shapes.sort(key=lambda counted: (-counted[0], counted[1].name))
@@ -225,19 +233,18 @@ def explicit_shape(measured: Mapping[Kind, _Alike], requests: Resources) -> Shap
     return Shapes({EXPLICIT: shape}, of_kind, _beside_balloons(measured, of_kind))
 
 
-def _measure(devices: frozenset[str], groups: list[_Alike]) -> Shape:
+def _measure(name: str, devices: frozenset[str], groups: list[_Alike]) -> Shape:
     """One shape: each group's first node speaks for all of it."""
-    first = groups[0][0][0]
     counts = {device: _commonest(device, groups) for device in sorted(devices)}
     rooms = [(minus(alike[0][0].allocatable, alike[0][1].daemons), alike) for alike in groups]
     counted = [(room, len(alike)) for room, alike in rooms]
     if len(rooms) > 1:
         idle = [(room, sum(1 for _, load in alike if not (load.work or load.scavengers))) for room, alike in rooms]
         counted = idle if any(count for _, count in idle) else counted
-    plain = {name: _low([(room.get(name, 0), count) for room, count in counted]) for name in ("cpu", "memory")}
+    plain = {of: _low([(room.get(of, 0), count) for room, count in counted]) for of in ("cpu", "memory")}
     return Shape(
-        name=shape_name(first, devices),
-        instance_type=first.instance_type,
+        name=name,
+        instance_type=groups[0][0][0].instance_type,
         room={**plain, **counts},
         short=_short(groups, counts),
         devices=devices,

@@ -255,6 +255,23 @@ def test_a_name_of_forty_characters_is_left_whole(length: int, is_whole: bool) -
     assert len(name) == 40
 
 
+def test_two_types_whose_names_become_one_are_two_shapes() -> None:
+    """One was left out, and its nodes were counted for the other, whose balloons do not go there."""
+    node, other = sized("a", "gpu.large"), sized("b", "gpu-large", cpu="32")
+    shapes = shapes_of(unloaded(node, other))
+    assert (shapes.of(other), len(shapes.by_name)) == ("gpu-large", 2)
+    assert {shape.instance_type for shape in shapes.by_name.values()} == {"gpu.large", "gpu-large"}
+    assert shapes.by_name[shapes.of(node)].room["cpu"] == 16_000
+
+
+def test_the_type_that_has_a_deployment_of_the_name_keeps_it() -> None:
+    node, other = sized("a", "gpu.large"), sized("b", "gpu-large", cpu="32")
+    known = Shape("gpu-large", "gpu.large", {}, is_vacant=True)
+    shapes = shapes_of(unloaded(node, other), remembered=[known])
+    assert shapes.of(node) == "gpu-large"
+    assert shapes_of(unloaded(node, other), remembered=list(shapes.by_name.values())).by_name == shapes.by_name
+
+
 def test_a_type_of_which_no_character_can_stand_in_a_label_is_called_node() -> None:
     assert shape_name(sized("a", "***"), []) == "node"
 
