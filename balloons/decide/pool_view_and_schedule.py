@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, takewhile
 from types import MappingProxyType
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -53,6 +53,8 @@ from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, is_marked
 from throttler.kube.quantities_and_durations import Resources, parse_duration, parse_resources
 from throttler.kube.selectors import LabelSelector, Requirement, are_contrary, requirements
 
+CLOCK_CHANGE = timedelta(hours=3)
+"""No zone sets its clocks by more than two hours at a time."""
 REMEMBERED = 4096
 """Firings that are remembered: those of some namespaces' schedules, for this minute and the last ones."""
 
@@ -79,9 +81,14 @@ def _last_firing(cron: str, zone: str, minute: datetime) -> datetime:
     Firings follow Debian's cron where clocks change: a fixed time that the spring night skips fires when the
     hour is over, and one that the autumn night repeats fires once.
     """
-    local = minute.astimezone(ZoneInfo(zone))
+    local, earlier = (moment.astimezone(ZoneInfo(zone)) for moment in (minute, minute - CLOCK_CHANGE))
     # The iterator looks strictly before the moment it is given; a firing at this very second counts.
-    return next(CronSim(cron, local + timedelta(seconds=1), reverse=True)).astimezone(UTC)
+    newest = next(CronSim(cron, local + timedelta(seconds=1), reverse=True)).astimezone(UTC)
+    if local.utcoffset() == earlier.utcoffset():
+        return newest
+    # Looking back from an hour that is repeated it passes over what fired in that hour's first pass.
+    later = (firing.astimezone(UTC) for firing in CronSim(cron, earlier))
+    return max([newest, *takewhile(lambda firing: firing <= minute, later)])
 
 
 def wanted_size(spec: PoolSpec, schedule: Schedule | None) -> int | None:

@@ -48,6 +48,30 @@ def test_a_fixed_time_that_the_autumn_night_repeats_fires_once() -> None:
     assert not is_inside(nightly, utc("2026-10-25 01:30:00"))  # 02:30 again, winter time
 
 
+@pytest.mark.parametrize(
+    ("zone", "cron", "fired"),
+    [
+        ("Europe/Berlin", "30 2 * * *", "2026-10-25 00:30:00"),
+        ("America/New_York", "45 1 * * *", "2026-11-01 05:45:00"),
+        ("America/Santiago", "45 23 * * *", "2026-04-05 02:45:00"),
+        ("Australia/Lord_Howe", "40 1 * * *", "2026-04-04 14:40:00"),
+    ],
+)
+def test_a_window_that_opens_in_a_repeated_hour_stays_open(zone: str, cron: str, fired: str) -> None:
+    """It closed when the hour began again, until the time of its firing: the pool let its nodes go meanwhile."""
+    nightly = Schedule(cron, "6h", zone, size=12)
+    for minutes in range(-5, 365):
+        moment = utc(fired) + timedelta(minutes=minutes)
+        assert is_inside(nightly, moment) is (0 <= minutes < 360), moment
+
+
+def test_a_schedule_of_every_hour_is_active_in_both_passes_of_a_repeated_one() -> None:
+    hourly = Schedule("0 * * * *", "30m", "Europe/Berlin", size=1)
+    for quarter in range(24):
+        moment = utc("2026-10-24 22:00:00") + timedelta(minutes=15 * quarter)
+        assert is_inside(hourly, moment) is (moment.minute < 30), moment
+
+
 def test_a_fixed_time_that_the_spring_night_skips_fires_when_the_hour_is_over() -> None:
     nightly = Schedule("30 2 * * *", "30m", "Europe/Berlin", size=1)
     assert last_firing(nightly, utc("2026-03-29 01:10:00")) == utc("2026-03-29 01:00:00")
