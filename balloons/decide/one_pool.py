@@ -24,7 +24,7 @@ from balloons.decide.leave_alone import (
 )
 from balloons.decide.pool_view_and_schedule import PoolView, wanted_size
 from balloons.decide.refusing import to_remove
-from balloons.decide.release import Reservations, releases
+from balloons.decide.release import Reservations, releases, taken_on_their_way
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import (
     PoolBuffers,
@@ -99,7 +99,7 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     free = [node for node in holdable if node.name not in taken] if reserved else holdable
     present = balloons_by_shape(view)
     waiting = _asked(view, present.total(), case.buffers_of(view))
-    aim = _aim(view, len(free), len(reserved), waiting, allowance, memory.granted)
+    aim = _aim(view, case.reserved, len(free), len(reserved), waiting, allowance, memory.granted)
     asked = _ask(view, aim, memory.asked, case.now, is_shut=is_shut)
     aim = replace(aim, shape=asked.shape if asked is not None else "")
     freed = releases(reserved, case.reserved, view.loads, settings)
@@ -162,7 +162,15 @@ def _removals(view: PoolView, case: Case, memory: PoolMemory) -> Iterator[Remove
         yield RemoveFailed(balloon.key, balloon.uid, balloon.node, why)
 
 
-def _aim(view: PoolView, free: int, reserved: int, asked: int, allowance: int | None, granted: int | None) -> Target:
+def _aim(
+    view: PoolView,
+    reservations: Reservations,
+    free: int,
+    reserved: int,
+    asked: int,
+    allowance: int | None,
+    granted: int | None,
+) -> Target:
     """What the pool is after; one whose nodes all belong to older pools only gives back what it has.
 
     No balloon waits while one must be kept off a node by name, where Karpenter makes the nodes: it makes none for such
@@ -172,12 +180,15 @@ def _aim(view: PoolView, free: int, reserved: int, asked: int, allowance: int | 
     if view.claim.lost and not view.claim.nodes:
         return Target(0, 0, because=conflict(view))
     census = view.census
+    carried = {balloon.node for balloon in census.balloons[NodeState.JOINING]}
+    to_come = [node for node in census.by_state[NodeState.JOINING] if node.name not in carried]
     supply = Supply(
         busy=census.count(NodeState.BUSY),
         holdable=free,
         reserved=reserved,
         joining=census.count(NodeState.JOINING),
-        carried=len({balloon.node for balloon in census.balloons[NodeState.JOINING]}),
+        carried=len(carried),
+        taken=taken_on_their_way(to_come, view.requests.get(view.shapes.main) or {}, reservations.unplaced),
         preflight=census.count(NodeState.PREFLIGHT),
         total=census.total,
     )

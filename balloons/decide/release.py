@@ -14,7 +14,7 @@ is faster. Which pod goes where stays the scheduler's choice; here it is only co
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cmp_to_key
-from math import log2
+from math import ceil, log2
 from types import MappingProxyType
 
 from balloons.decide.settings import DecideSettings
@@ -22,9 +22,9 @@ from balloons.view.node_load_and_devices import EMPTY, NodeLoad
 from balloons.view.snapshot import Now
 from throttler.kube.node import HOST_LABEL, Node
 from throttler.kube.pod import Pod, Scheduling
-from throttler.kube.quantities_and_durations import Resources, minus
+from throttler.kube.quantities_and_durations import Resources, larger, minus
 from throttler.kube.selectors import Labels, Requirement, meets
-from throttler.kube.taints import Toleration, untolerated
+from throttler.kube.taints import Toleration, is_joining_taint, untolerated
 
 MOST_LOOKS = 200_000
 """Nodes looked at one by one in one decision (some 60 ms); what is not placed by then waits for the next one."""
@@ -237,6 +237,8 @@ class Reservations:
     looked: frozenset[ClassKey] = frozenset()
     open_since_s: Mapping[str, float] = field(default_factory=dict)
     """Since when each pod (uid) that nobody makes room for has seemed to have room on an open node."""
+    unplaced: tuple[tuple[PodClass, int], ...] = ()
+    """How many pods of each class wait and were given no node; those with rules that are not judged here, too."""
 
 
 def reserve(
@@ -257,7 +259,8 @@ def reserve(
     tried again. A pod that nobody makes room for, and that did not take its room on an open node within that time, is
     kept off it by a rule that is not judged here: for it, and for its gang, open nodes no longer count."""
     now_s, window_s = now.monotonic_s, settings.reservation_s
-    pods = [p for p in waiting if _may_take(p, balloon_priority)]
+    candidates = [pod for pod in waiting if _is_to_be_scheduled(pod, balloon_priority)]
+    pods = [pod for pod in candidates if _is_judged_here(pod)]
     classes = _classes(p for p in pods if _has_turn(now_s - since_s.get(p.uid, now_s), window_s))
     places_given: list[tuple[Pod, Node]] = []
     done: set[ClassKey] = set()
@@ -292,7 +295,10 @@ def reserve(
     known = {p.uid: since_s[p.uid] for p in pods if p.uid in since_s}
     in_the_open |= {p.uid: open_since_s[p.uid] for p in pods if p.uid in open_since_s}
     still_waits = frozenset() if had_turn >= present else frozenset(had_turn)
-    return Reservations(taker, {**placed, **known}, frozenset(at_once), still_waits, in_the_open)
+    with_node = {pod.uid for pod, _ in places_given}
+    all_classes = [*classes, *_classes(pod for pod in candidates if not _is_judged_here(pod))]
+    left = [(wanted, sum(pod.uid not in with_node for pod in members)) for _, wanted, members in all_classes]
+    return Reservations(taker, {**placed, **known}, frozenset(at_once), still_waits, in_the_open, tuple(left))
 
 
 def _is_left_to_us(pod: Pod) -> bool:
@@ -315,14 +321,15 @@ def _in_turn(classes: Sequence[_Class], since_s: Mapping[str, float], looked: fr
     return sorted(classes, key=rank)
 
 
-def _may_take(pod: Pod, balloon_priority: int) -> bool:
+def _is_to_be_scheduled(pod: Pod, balloon_priority: int) -> bool:
+    """Whether it waits for a node now, and balloons are below it."""
+    is_held_back = pod.scheduling is None or pod.scheduling.is_gated or pod.is_terminating or pod.is_finished
+    return not is_held_back and pod.priority > balloon_priority
+
+
+def _is_judged_here(pod: Pod) -> bool:
     how = pod.scheduling
-    return (
-        how is not None
-        and pod.priority > balloon_priority
-        and (not how.is_opaque or how.is_bound_by_volumes)
-        and not (how.is_gated or pod.is_terminating or pod.is_finished)
-    )
+    return how is not None and (not how.is_opaque or how.is_bound_by_volumes)
 
 
 def _classes(pods: Iterable[Pod]) -> list[_Class]:
@@ -340,6 +347,25 @@ def _classes(pods: Iterable[Pod]) -> list[_Class]:
         for key, (wanted, members) in classes.items()
         if any(p.scheduling and p.scheduling.is_tried for p in members)
     ]
+
+
+def taken_on_their_way(nodes: Sequence[Node], size: Resources, unplaced: Iterable[tuple[PodClass, int]]) -> int:
+    """How many of these nodes, which are on their way, pods that wait will take, at most.
+
+    A node may not name its devices yet: it is taken to have what a balloon asks for (`size`). Whether that is enough is
+    not known for certain, so a pod takes a node also where it seems too large.
+    """
+    taken = 0
+    for wanted, count in unplaced:
+        admitting = next((node for node in nodes if _will_admit(node, wanted)), None)
+        if admitting is not None:
+            taken += ceil(count / max(1, how_many(wanted, larger(admitting.allocatable, size))))
+    return min(taken, len(nodes))
+
+
+def _will_admit(node: Node, wanted: PodClass) -> bool:
+    staying = [taint for taint in node.taints if not is_joining_taint(taint)]
+    return untolerated(staying, wanted.tolerations) is None and selects(wanted, node.labels)
 
 
 def releases(

@@ -36,8 +36,8 @@ class Supply:
     """The pool's nodes by what they can do for warmth now; counts of nodes.
 
     `holdable` are warm and idle nodes less those that wait for a pod (`reserved`); `joining` nodes will be usable
-    soon and the autoscaler knows them (`carried` of those have their balloon already), `preflight` nodes too but it
-    does not; `total` counts every node.
+    soon and the autoscaler knows them (`carried` of those have their balloon already, `taken` are for work that
+    waits), `preflight` nodes too but it does not; `total` counts every node.
     """
 
     busy: int
@@ -45,6 +45,7 @@ class Supply:
     reserved: int = 0
     joining: int = 0
     carried: int = 0
+    taken: int = 0
     preflight: int = 0
     total: int = 0
 
@@ -109,6 +110,9 @@ def _headroom(
     asked_new = max(0, asked - for_arriving)
     passed = asked_new if granted is None else min(granted, asked_new)
     allowed = new if allowance is None else min(new, passed + allowance)
+    # A balloon that waits for a node which work will take gets another one.
+    to_come = max(0, supply.joining - supply.carried - supply.taken)
+    for_arriving = int(min(for_arriving, to_come + room - allowed))
     why = _growth_reason(spec, size, aim, new, allowed, allowance, supply)
     return Target(
         aim,

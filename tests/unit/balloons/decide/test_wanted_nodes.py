@@ -4,6 +4,7 @@ How many nodes a pool wants warm. Which nodes are held, and what happens when a 
 """
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from balloons.decide.wanted_nodes import Supply, choose_nodes, target
 from balloons.view.node_load_and_devices import load_of
 from tests.world import NOW, World, a_node, a_pool, daemon, nodes, work
 from throttler.kube.node import Node
-from throttler.kube.pod import PodKind
+from throttler.kube.pod import PodKind, Scheduling
 from throttler.kube.selectors import LabelSelector
 
 NODES = PoolNodes(LabelSelector({"pool": "gpu"}))
@@ -61,6 +62,17 @@ def test_headroom_keeps_its_bounds(supply: Supply, size: int, most: int, asked: 
     assert aim.hold + aim.wait <= size
     assert allowance is None or aim.starts <= allowance
     assert aim.starts <= aim.wait
+
+
+@given(supplies(), COUNTS, COUNTS, COUNTS)
+def test_no_balloon_waits_for_a_node_that_work_takes_where_it_would_lead_beyond_max_size(
+    supply: Supply, size: int, most: int, taken: int
+) -> None:
+    spec = headroom(size=size, max_size=most)
+    plain, aim = (target(spec, None, replace(supply, taken=each), 0, None) for each in (0, taken))
+    assert aim.wait <= max(0, supply.joining - taken) + max(0, most - supply.total)
+    assert aim.wait == plain.wait or supply.total + plain.wait > most
+    assert aim.starts == plain.starts
 
 
 @given(supplies(), COUNTS, COUNTS, COUNTS)
@@ -250,3 +262,39 @@ def test_what_was_granted_may_wait_and_the_rest_is_growth(
 def test_a_balloon_that_a_joining_node_carries_is_not_asked_for(carried: int, wait: int) -> None:
     supply = Supply(busy=0, holdable=4, joining=5, carried=carried, total=9)
     assert target(headroom(), None, supply, 0, None).wait == wait
+
+
+JOINING = {"is_ready": False, "conditions": frozenset({("Ready", "False")}), "created_s": NOW.wall.timestamp()}
+
+
+@pytest.mark.parametrize(
+    ("pods", "how", "waits"),
+    [
+        (0, {}, 2),
+        (2, {}, 1),
+        (2, {"is_opaque": True}, 1),
+        (2, {"is_gated": True}, 2),
+        (2, {"is_tried": False}, 2),
+        (2, {"node_selector": {"team": "b"}}, 2),
+    ],
+    ids=["none", "work waits", "with other rules", "gated", "not tried yet", "for other nodes"],
+)
+def test_nodes_on_their_way_that_waiting_work_will_take_are_none_for_balloons(
+    pods: int, how: dict[str, Any], waits: int
+) -> None:
+    """Jobs that came while Headroom was near its maxSize: it bought as many nodes more as it wanted warm."""
+    pool = a_pool(mode=Mode.HEADROOM, size=2, max_size=6)
+    jobs = (work(f"job-{i}", scheduling=Scheduling(**{"is_tried": True, **how})) for i in range(pods))
+    used = (work(f"busy-{i}", f"b{i:03}", cpu="15") for i in range(3))
+    world = World.of(pool, nodes={**nodes(3, "b"), **nodes(2, "j", **JOINING)}, pods=[*used, *jobs])
+    world.apply(decide(world.snapshot(), Memory(), SETTINGS, NOW)[0])
+    assert world.replicas() == waits
+
+
+def test_small_pods_that_wait_take_one_node_together() -> None:
+    pool = a_pool(mode=Mode.HEADROOM, size=2, max_size=5)
+    jobs = [work(f"job-{i}", cpu="4") for i in range(3)]
+    used = (work(f"busy-{i}", f"b{i:03}", cpu="15") for i in range(3))
+    world = World.of(pool, nodes={**nodes(3, "b"), **nodes(2, "j", **JOINING)}, pods=[*used, *jobs])
+    world.apply(decide(world.snapshot(), Memory(), SETTINGS, NOW)[0])
+    assert world.replicas() == 1
