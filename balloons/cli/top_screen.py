@@ -28,13 +28,14 @@ from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire
 from throttler.kube.quantities_and_durations import count, total
 from throttler.kube.reflector import Reflector
 from throttler.kube.requests import NODES, PODS, Selection
+from throttler.kube.taints import is_joining_taint
 
 NO_PRICES: Mapping[str, float] = MappingProxyType({})
 NODE_STATES = ("busy", "warm", "idle", "joining", "sick")
 GROUP_COLUMNS = ("POOL", "ZONE", "NODES", "READY", *map(str.upper, NODE_STATES), "CPU", "MEMORY", "GPU", "COST/H")
 FIRST_TO_GO = ("MEMORY", "CPU", "READY", "COST/H")
 JOIN_MOST_S = 900.0
-"""After so long both autoscalers give a machine up: what is not ready then is sick."""
+"""After so long both autoscalers give a machine up: what nothing can start on then is sick."""
 STATE_MARKS = {
     "busy": ("█", "#"),
     "warm": ("▓", "+"),
@@ -95,16 +96,18 @@ def document(by_group: Mapping[tuple[str, str], Group]) -> NodeGroupListDocument
 
 
 def _add(group: Group, node: Node, pods: Sequence[Pod], now_s: float) -> None:
-    """A node is in one of the five states: not ready and young is joining, not ready and old is sick."""
+    """A node is in one of the five states: what nothing can start on is joining while it is young, else it is sick."""
     work = [pod for pod in pods if pod.kind is PodKind.WORK and pod.priority >= 0]
     is_held = any(pod.kind is PodKind.BALLOON or (pod.kind is PodKind.WORK and pod.priority < 0) for pod in pods)
+    is_open = node.is_ready and (bool(work) or not any(map(is_joining_taint, node.taints)))
+    is_young = now_s - node.created_s < JOIN_MOST_S
     group.nodes += 1
     group.ready += node.is_ready
-    group.joining += not node.is_ready and now_s - node.created_s < JOIN_MOST_S
-    group.sick += not node.is_ready and now_s - node.created_s >= JOIN_MOST_S
-    group.busy += bool(work) and node.is_ready
-    group.warm += is_held and not work and node.is_ready
-    group.idle += not work and not is_held and node.is_ready
+    group.joining += not is_open and is_young
+    group.sick += not is_open and not is_young
+    group.busy += is_open and bool(work)
+    group.warm += is_open and is_held and not work
+    group.idle += is_open and not is_held and not work
     group.used = total((group.used, *(pod.requests for pod in work)))
     group.there = total((group.there, node.allocatable))
 

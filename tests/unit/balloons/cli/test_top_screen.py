@@ -92,6 +92,14 @@ def test_what_is_not_ready_is_joining_and_after_the_kill_timer_sick(age_s: float
     assert getattr(group, state) == 1
 
 
+@pytest.mark.parametrize(("age_s", "state"), [(60.0, "joining"), (901.0, "sick")])
+def test_a_ready_node_behind_a_startup_taint_is_not_idle(age_s: float, state: str) -> None:
+    taint = {"key": "startup-taint.cluster-autoscaler.kubernetes.io/paced", "effect": "NoSchedule"}
+    (one,) = seen_cluster.nodes(cluster({kinds.NODES: [node("n", taints=[taint])], kinds.PODS: []}))
+    (group,) = groups([one], [], one.created_s + age_s).values()
+    assert (group.ready, group.idle, getattr(group, state)) == (1, 0, 1)
+
+
 def test_a_node_with_an_empty_pool_label_is_of_the_pool_that_its_next_label_names() -> None:
     labels = {"karpenter.sh/nodepool": "", "agentpool": "gpu"}
     (one,) = seen_cluster.nodes(cluster({kinds.NODES: [node("n", metadata={"labels": labels})], kinds.PODS: []}))
