@@ -107,11 +107,16 @@ def _pool(name: str, nodes: Sequence[Node], world: PoolsWorld, members: Mapping[
     return PoolFacts(
         name=name,
         nodes=len(nodes),
-        warm=sum(1 for node in nodes if node.is_ready and not world.loads.get(node.name, EMPTY).work),
+        warm=sum(node.is_ready and _is_held(world.loads.get(node.name, EMPTY)) for node in nodes),
         shape=_shape(nodes, world.loads),
         boot_s=calibrate.boot(births, BOOT_S),
         boot_jitter=calibrate.boot_jitter(births, BOOT_JITTER),
     )
+
+
+def _is_held(load: NodeLoad) -> bool:
+    """Whether nothing but balloons is on the node, of whoever: others' placeholders have a low priority, too."""
+    return not load.work and bool(load.balloons or load.scavengers)
 
 
 def _shape(nodes: Sequence[Node], loads: Mapping[str, NodeLoad]) -> NodeShape | None:
@@ -443,7 +448,7 @@ def _unseen(cluster: SeenCluster) -> list[str]:
     """Sentences on what could not be read and stands assumed."""
     instead: Mapping[str, str] = {
         kinds.NODES.name: "nodes are taken to be none",
-        kinds.PODS.name: "boot and join times are assumed, and every node counts as warm",
+        kinds.PODS.name: "boot and join times are assumed, and no node counts as warm",
         kinds.DAEMON_SETS.name: "their number is assumed",
         kinds.API_SERVERS.name: "the number of API servers is assumed",
         kinds.NODE_CLAIMS.name: "boot times are told by pods, or assumed",

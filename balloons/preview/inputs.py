@@ -137,7 +137,7 @@ class PoolFacts:
     nodes: int
     """There now."""
     warm: int = 0
-    """Of these, Ready and free of real work."""
+    """Of these, Ready, free of real work, and held by a balloon."""
     shape: NodeShape | None = None
     """None while no node of the pool was ever seen."""
     ceilings: tuple[Ceiling, ...] = ()

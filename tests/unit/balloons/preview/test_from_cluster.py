@@ -47,6 +47,7 @@ from tests.world import a_node, daemon, work
 from throttler.kube.cluster_autoscaler import CapacityQuota, NodeGroup
 from throttler.kube.karpenter import NodePool
 from throttler.kube.node import ZONE_LABEL, Node
+from throttler.kube.pod import PodKind
 from throttler.kube.taints import Taint
 
 T0 = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -138,7 +139,7 @@ def karpenter(limits: dict[str, Any] | None = None, **more: Any) -> SeenCluster:
 def test_karpenter_pool_is_learned_from_its_own_nodes() -> None:
     found = plan_inputs(karpenter())
     (pool,) = found.pools
-    assert (pool.name, pool.nodes, pool.warm) == ("gpu", 6, 4)
+    assert (pool.name, pool.nodes, pool.warm) == ("gpu", 6, 0)
     assert (pool.boot_s.value, pool.boot_s.detail) == (90, "6 nodes of the last 24 h")
     assert (found.join_s.value, found.join_s.source) == (40, Source.LEARNED)
     assert (found.controllers.daemon_sets.value, found.servers.count.value) == (2, 1)
@@ -573,11 +574,14 @@ def test_what_happens_to_one_node_is_no_taint_of_those_to_come(key: str) -> None
     assert shape.taints == (lasting,)
 
 
-def test_ready_nodes_without_work_are_warm() -> None:
-    nodes = [a_node("idle"), a_node("busy"), a_node("daemons"), a_node("broken", is_ready=False)]
-    loads = {"busy": load_of([work("w", "busy")], -10), "daemons": load_of([daemon("d", "daemons")], -10)}
-    pool = group(*nodes, loads=loads)
-    assert (pool.nodes, pool.warm) == (4, 2)
+def test_ready_nodes_that_balloons_hold_are_warm() -> None:
+    """As `top` counts them: an idle node is none, and others' placeholders hold a node as ours do."""
+    balloons = [work(f"b-{name}", name, kind=PodKind.BALLOON) for name in ("held", "busy", "broken")]
+    pods = [*balloons, daemon("d", "idle"), work("p", "placed", priority=-10), work("w", "busy")]
+    loads = {name: load_of([pod for pod in pods if pod.node == name], -10) for name in {pod.node for pod in pods}}
+    nodes = [a_node(name) for name in ("idle", "held", "placed", "busy")]
+    pool = group(*nodes, a_node("broken", is_ready=False), loads=loads)
+    assert (pool.nodes, pool.warm) == (5, 2)
 
 
 def test_groups_are_told_by_labels_and_the_control_plane_is_none() -> None:
