@@ -255,7 +255,7 @@ class Wanted:
 def show_dump(options: dict[str, Any], wanted: Wanted) -> int:
     """Print what a dump holds, as old as it was then; raises CommandError."""
     cluster = see(options, "status", (kinds.BALLOON_POOLS, kinds.THROTTLES))
-    where = options["namespace"]
+    where = None if options["all_namespaces"] else options["namespace"]
     listing = Listing(
         sorted(seen_cluster.throttles(cluster), key=lambda throttle: throttle.key),
         sorted(

@@ -90,6 +90,11 @@ def test_takes_a_namespace_and_names(dump: str) -> None:
     assert names == ["balloonpool.kube-balloons.github.io/gpu"]
 
 
+def test_all_namespaces_are_more_than_one(dump: str) -> None:
+    """As on a cluster, and as kubectl has it: the environment may name a namespace."""
+    assert shown(dump, "-A", "-n", "ml").stdout == shown(dump).stdout
+
+
 def test_name_that_nothing_has_is_bad_input(dump: str) -> None:
     error = shown(dump, "-n", "web", "cpu").exception
     assert str(error) == "there is no throttle 'cpu', and no pool in namespace web"
