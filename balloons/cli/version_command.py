@@ -8,6 +8,7 @@ from balloons.cli.cluster_source import see
 from balloons.cli.options_and_values import cluster_options, output_option
 
 if TYPE_CHECKING:
+    from balloons.cluster.kinds import Kind
     from balloons.cluster.seen_cluster import Component, SeenCluster
 
 
@@ -57,7 +58,7 @@ def _kinds(detection: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _of_cluster(cluster: "SeenCluster") -> dict[str, Any]:
     from balloons.cluster import kinds
-    from balloons.cluster.seen_cluster import Unread, detect
+    from balloons.cluster.seen_cluster import detect
 
     detected = detect(cluster)
     components = (detected.cluster_autoscaler, detected.karpenter, detected.controller_manager, detected.scheduler)
@@ -65,13 +66,20 @@ def _of_cluster(cluster: "SeenCluster") -> dict[str, Any]:
         "kubernetes": detected.version,
         "provider": detected.provider,
         "apiServers": detected.api_servers,
-        "crds": {
-            kind.plural: "not served" if cluster.listed(kind).unread is Unread.NOT_SERVED else kind.versions[0]
-            for kind in (kinds.BALLOON_POOLS, kinds.THROTTLES)
-        },
+        "crds": {kind.plural: _served(cluster, kind) for kind in (kinds.BALLOON_POOLS, kinds.THROTTLES)},
         "autoscalers": [autoscaler.value for autoscaler in detected.autoscalers],
         "components": {component.name: _component(component) for component in components if component is not None},
     }
+
+
+def _served(cluster: "SeenCluster", kind: "Kind") -> str:
+    """Its version; of a list that was refused nobody knows whether it is there."""
+    from balloons.cluster.seen_cluster import Unread
+
+    unread = cluster.listed(kind).unread
+    if unread is None:
+        return kind.versions[0]
+    return unread.value if unread is Unread.NOT_SERVED else "not seen"
 
 
 def _component(component: "Component") -> dict[str, Any]:

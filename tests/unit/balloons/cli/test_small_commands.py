@@ -17,6 +17,7 @@ from balloons.cli.documents import RequestedItem
 from balloons.cli.main import balloons as commands
 from balloons.cli.top_screen import document, groups, rows
 from balloons.cluster import kinds, seen_cluster
+from balloons.cluster.seen_cluster import Listed, Unread
 from balloons.reading.read_cluster import write_archive
 from tests.commands import balloons
 from tests.doctor_cases import autoscaler, node, pod
@@ -115,8 +116,8 @@ def test_top_and_version_from_a_dump(tmp_path: Path) -> None:
         "kubernetes: v1.36.3",
         "provider: not seen",
         "API servers: not seen",
-        "balloonpools: v1alpha1",
-        "jointhrottles: v1alpha1",
+        "balloonpools: not seen",
+        "jointhrottles: not seen",
         "autoscalers: cluster-autoscaler",
         "cluster-autoscaler: v1.36.1 (kube-system/ca)",
     ]
@@ -139,6 +140,20 @@ def test_the_script_for_kubectl_completes(tmp_path: Path) -> None:
     env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     found = subprocess.run([script, "doc"], capture_output=True, text=True, env=env, check=True, timeout=60)
     assert found.stdout.split() == ["doctor", ":4"]
+
+
+@pytest.mark.parametrize(
+    ("unread", "words"),
+    [(None, "v1alpha1"), (Unread.NOT_SERVED, "not served"), (Unread.FORBIDDEN, "not seen"), (Unread.FAILED, "not seen")],
+)
+def test_version_names_no_crd_that_it_did_not_see(tmp_path: Path, unread: Unread | None, words: str) -> None:
+    """The API server refuses a list that it does not even serve to whoever has no right to it."""
+    seen = cluster({kinds.NODES: [], kinds.BALLOON_POOLS: [], kinds.THROTTLES: []})
+    with (tmp_path / "d").open("wb") as file:
+        write_archive(replace(seen, lists={**seen.lists, kinds.THROTTLES.name: Listed(unread=unread)}), file)
+    found = CliRunner().invoke(commands, ["version", "--from", str(tmp_path / "d")], standalone_mode=False)
+    assert "balloonpools: v1alpha1\n" in found.stdout
+    assert f"jointhrottles: {words}\n" in found.stdout
 
 
 def test_version_flag_and_command_agree() -> None:
