@@ -428,9 +428,11 @@ def _file(name: str, document: Any, by_kind: dict[str, list[bytes]]) -> None:
     kind = _kind_of_document(document)
     if kind is not None:
         try:
-            by_kind[kind.name].append(kept(kind, msgspec.json.encode(document)))
+            text = kept(kind, msgspec.json.encode(document))
+            _check_names(text)
         except (TypeError, ValueError, msgspec.MsgspecError) as error:
             raise ManifestError(f"{name}: {kind.kind}: {error}") from error
+        by_kind[kind.name].append(text)
 
 
 def _kind_of_document(document: dict[str, Any]) -> Kind | None:

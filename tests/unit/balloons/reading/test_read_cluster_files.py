@@ -221,6 +221,7 @@ def test_folders_are_read_one_deep_or_wholly_and_only_manifests(tmp_path: Path) 
         ("\x00", "x.yaml: "),
         ("!!python/object/apply:os.system [id]", "could not determine a constructor"),
         ("apiVersion: v1\nkind: Pod\nmetadata: {? [1] : x}\n", "x.yaml: "),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: x; id}\n", "x.yaml: Pod: 'x; id' is no name of an object"),
     ],
 )
 def test_what_is_no_manifest_is_refused_in_one_sentence(tmp_path: Path, text: str, words: str) -> None:
