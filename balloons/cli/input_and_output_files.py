@@ -107,14 +107,14 @@ def _text(path: str) -> str:
         else:
             with open(path, "rb", opener=_at_once) as file:
                 raw = file.read(MOST_BYTES + 1)
-        text = raw.decode()
     except OSError as error:
         raise _bad(path, reason(error)) from error
-    except UnicodeDecodeError as error:
-        raise _bad(path, "not UTF-8 text; accepted: YAML or JSON") from error
     if len(raw) > MOST_BYTES:
         raise _bad(path, f"more than {MOST_BYTES:,} bytes")
-    return text
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise _bad(path, "not UTF-8 text; accepted: YAML or JSON") from error
 
 
 def _at_once(path: str, flags: int) -> int:

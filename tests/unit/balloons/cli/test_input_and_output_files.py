@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from balloons.cli.input_and_output_files import DEEPEST, MOST_DOCUMENTS, documents, write
+from balloons.cli.input_and_output_files import DEEPEST, MOST_BYTES, MOST_DOCUMENTS, documents, write
 from balloons.cli.terminal import CommandError
 
 
@@ -55,6 +55,13 @@ def test_a_pipe_or_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> No
     finally:
         os.close(reading)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe"]
+
+
+def test_a_file_that_is_too_large_is_no_bad_text(tmp_path: Path) -> None:
+    """It was read up to the middle of a letter."""
+    (tmp_path / "x.yaml").write_bytes(b"# " + "é".encode() * (MOST_BYTES // 2))
+    with pytest.raises(CommandError, match=r"more than 16,777,216 bytes$"):
+        documents(str(tmp_path / "x.yaml"))
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"items":[', "]}")])
