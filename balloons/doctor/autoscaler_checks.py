@@ -9,6 +9,7 @@ from balloons.cluster.seen_cluster import Autoscaler
 from balloons.doctor.check import Check, Facts, Severity, Trouble, some
 from throttler.api.throttle_rules import RefusedThrottle
 from throttler.kube.cluster_autoscaler import NODES
+from throttler.kube.karpenter import NodePool
 from throttler.kube.node import GROUP_LABELS, HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION
 from throttler.kube.node import KARPENTER_POOL_LABEL as POOL
 from throttler.kube.quantities_and_durations import count, milli_or_none
@@ -271,17 +272,20 @@ def limited_by_count(facts: Facts) -> Iterator[Trouble]:
                 f"nodepool/{pool.metadata.name}",
                 f"Karpenter checks limits.nodes {limit} once per scheduling round, so one round may launch any number "
                 "beyond it",
-                _by_cores(facts, pool.metadata.name, int(milli_or_none(limit) or 0) // 1000),
+                _by_cores(facts, pool),
             )
 
 
-def _by_cores(facts: Facts, pool: str, nodes: int) -> str:
-    """The same limit as a sum of cores, where a machine of the pool tells how many it has."""
-    cores = max((node.allocatable.get("cpu", 0) for node in facts.nodes if node.labels.get(POOL) == pool), default=0)
-    if not cores:
-        return f"kubectl edit nodepool {pool}  # spec.limits: cpu in place of nodes"
-    limits = f'{{"nodes":null,"cpu":"{nodes * -(-cores // 1000)}"}}'
-    return f'kubectl patch nodepool {pool} --type=merge -p \'{{"spec":{{"limits":{limits}}}}}\''
+def _by_cores(facts: Facts, pool: NodePool) -> str:
+    """The same limit as a sum of cores, where a machine of the pool tells how many it has; a lower one stays."""
+    name, limits = pool.metadata.name, pool.spec.limits or {}
+    cores = max((node.allocatable.get("cpu", 0) for node in facts.nodes if node.labels.get(POOL) == name), default=0)
+    nodes, own = (milli_or_none(limits.get(resource)) for resource in (STATIC_CAPACITY_GATE, "cpu"))
+    if not cores or nodes is None:
+        return f"kubectl edit nodepool {name}  # spec.limits: cpu in place of nodes"
+    most = nodes // 1000 * -(-cores // 1000)
+    cpu = "" if own is not None and own <= 1000 * most else f',"cpu":"{most}"'
+    return f'kubectl patch nodepool {name} --type=merge -p \'{{"spec":{{"limits":{{"nodes":null{cpu}}}}}}}\''
 
 
 def pool_at_limits(facts: Facts) -> Iterator[Trouble]:

@@ -144,7 +144,12 @@ def test_the_script_for_kubectl_completes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("unread", "words"),
-    [(None, "v1alpha1"), (Unread.NOT_SERVED, "not served"), (Unread.FORBIDDEN, "not seen"), (Unread.FAILED, "not seen")],
+    [
+        (None, "v1alpha1"),
+        (Unread.NOT_SERVED, "not served"),
+        (Unread.FORBIDDEN, "not seen"),
+        (Unread.FAILED, "not seen"),
+    ],
 )
 def test_version_names_no_crd_that_it_did_not_see(tmp_path: Path, unread: Unread | None, words: str) -> None:
     """The API server refuses a list that it does not even serve to whoever has no right to it."""

@@ -140,3 +140,23 @@ def test_a_limit_by_count_is_one_by_whole_cores_of_the_largest_machine() -> None
     assert '"cpu":"144"' in trouble.fix
     (trouble,) = troubles("KB030", {kinds.NODE_POOLS: [pool], kinds.NODES: [without_cores(machines[0])]})
     assert trouble.fix == "kubectl edit nodepool web  # spec.limits: cpu in place of nodes"
+
+
+@pytest.mark.parametrize(
+    ("limits", "fix"),
+    [
+        ({"nodes": "9", "cpu": "64"}, '{"nodes":null}'),
+        ({"nodes": "9", "cpu": 640}, '{"nodes":null,"cpu":"144"}'),
+        ({"nodes": "9", "cpu": "many"}, '{"nodes":null,"cpu":"144"}'),
+        ({"nodes": "many"}, ""),
+    ],
+)
+def test_a_limit_of_cores_that_is_lower_is_not_raised(limits: Thing, fix: str) -> None:
+    """Nor is a limit by count that nobody can read one of no cores, which would block the pool."""
+    machine = node("n", "16", metadata={"labels": {"karpenter.sh/nodepool": "web"}})
+    pool = {"metadata": meta("web"), "spec": {"limits": limits}}
+    (trouble,) = troubles("KB030", {kinds.NODE_POOLS: [pool], kinds.NODES: [machine]})
+    by_hand = "kubectl edit nodepool web  # spec.limits: cpu in place of nodes"
+    assert trouble.fix == (
+        f'kubectl patch nodepool web --type=merge -p \'{{"spec":{{"limits":{fix}}}}}\'' if fix else by_hand
+    )
