@@ -29,7 +29,6 @@ SILENT_S = 300.0
 _SEEN = (kinds.DEPLOYMENTS, kinds.AUTOSCALER_STATUS)
 LAUNCH_S, REGISTRATION_S = 300, 900
 """Karpenter's constants: after these it gives a machine up."""
-STATIC_CAPACITY_GATE = "nodes"
 
 
 def gate_off(facts: Facts) -> Iterator[Trouble]:
@@ -266,7 +265,7 @@ CHECKS = (
 def limited_by_count(facts: Facts) -> Iterator[Trouble]:
     """`limits.nodes` of dynamic pools."""
     for pool in seen_cluster.node_pools(facts.cluster):
-        limit = (pool.spec.limits or {}).get(STATIC_CAPACITY_GATE)
+        limit = (pool.spec.limits or {}).get(NODES)
         if limit is not None and pool.spec.replicas is None and milli_or_none(limit) != 0:
             yield Trouble(
                 f"nodepool/{pool.metadata.name}",
@@ -280,7 +279,7 @@ def _by_cores(facts: Facts, pool: NodePool) -> str:
     """The same limit as a sum of cores, where a machine of the pool tells how many it has; a lower one stays."""
     name, limits = pool.metadata.name, pool.spec.limits or {}
     cores = max((node.allocatable.get("cpu", 0) for node in facts.nodes if node.labels.get(POOL) == name), default=0)
-    nodes, own = (milli_or_none(limits.get(resource)) for resource in (STATIC_CAPACITY_GATE, "cpu"))
+    nodes, own = (milli_or_none(limits.get(resource)) for resource in (NODES, "cpu"))
     if not cores or nodes is None:
         return f"kubectl edit nodepool {name}  # spec.limits: cpu in place of nodes"
     most = nodes // 1000 * -(-cores // 1000)
