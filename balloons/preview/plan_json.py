@@ -149,11 +149,11 @@ def _band(band: Band) -> Json:
 
 
 def _limit(plan: ScaleUpPlan) -> Json | None:
-    limit, relief = plan.limit, plan.relief
+    limit = plan.limit
     if limit is None:
         return None
     words = {"name": limit.value, "because": limit.because, "meaning": limit.meaning}
-    return {**words, "etaWithoutSeconds": seconds(relief.without_it_s) if relief else None, "fix": plan.fix}
+    return {**words, "etaWithoutSeconds": seconds(plan.without_limit_s), "fix": plan.fix}
 
 
 def _wave(wave: Wave) -> Json:

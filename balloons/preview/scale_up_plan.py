@@ -1,7 +1,7 @@
 """A plan: what a scale-up to so many nodes will do, when, what limits it, what it costs, and what could go wrong.
 
-What waiting and warmth cost, in the currency of whoever gave the prices. What a limit costs: the same scale-up, in
-the world that is thought likeliest, with and without it.
+What waiting and warmth cost, in the currency of whoever gave the prices. What a limit costs: the same scale-up without
+it, in the world that is thought likeliest.
 """
 
 from collections.abc import Mapping
@@ -66,29 +66,18 @@ def cost_of(pool: PoolFacts, node_seconds: float, prices: Mapping[str, float]) -
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Relief:
-    """Seconds to the last usable node; None where that has no end."""
+def without_limit_s(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker, limit: Limit | None) -> float | None:
+    """Seconds to the last usable node if the limit were lifted, in the likeliest world.
 
-    with_it_s: float | None
-    without_it_s: float | None
-
-    @property
-    def share(self) -> float | None:
-        """What of the time would be left without the limit."""
-        if not self.with_it_s or self.without_it_s is None:
-            return None
-        return self.without_it_s / self.with_it_s
-
-
-def relief(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker, limit: Limit | None) -> Relief | None:
-    """None for limits that nobody can lift: the autoscaler's reaction, a join's own time; ceilings name themselves."""
+    None where that has no end, and for limits that nobody can lift: the autoscaler's reaction, a join's own time;
+    ceilings name themselves.
+    """
     world = median_world(inputs, pool, nodes)
     lifted = _lifted(world, limit)
     if lifted is None:
         return None
-    other = policy_maker(NONE, None) if limit is Limit.OWN_WINDOW else make
-    return Relief(flow(world, make(world.scenario)).done_s, flow(lifted, other(lifted.scenario)).done_s)
+    maker = policy_maker(NONE, None) if limit is Limit.OWN_WINDOW else make
+    return flow(lifted, maker(lifted.scenario)).done_s
 
 
 def _lifted(world: World, limit: Limit | None) -> World | None:
@@ -179,8 +168,8 @@ class ScaleUpPlan:
     """Of the one possible world that is shown: the waves, and the course of each side, are of the same."""
     waves: tuple[Wave, ...]
     limit: Limit | None
-    relief: Relief | None
-    """What lifting that limit would do; None where nobody can lift it."""
+    without_limit_s: float | None
+    """When the last node would be usable without it; None where nobody can lift it, or that has no end."""
     sides: tuple[Side, ...]
     cost: Cost
     fitting: Fitting | None = None
@@ -232,7 +221,7 @@ def make_plan(
         moments=own.runs[world].moments if own else (),
         waves=waves,
         limit=limit,
-        relief=relief(inputs, pool, coming, makers[policy], limit),
+        without_limit_s=without_limit_s(inputs, pool, coming, makers[policy], limit),
         sides=tuple(
             replace(side(name, forecast), moments=_course(forecast.runs[world])) for name, forecast in both.items()
         ),

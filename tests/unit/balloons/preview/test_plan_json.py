@@ -25,7 +25,7 @@ from balloons.preview.plan_json import (
     side_json,
     thinned,
 )
-from balloons.preview.scale_up_plan import Asked, Cost, Relief, ScaleUpPlan, Side, SideMoment
+from balloons.preview.scale_up_plan import Asked, Cost, ScaleUpPlan, Side, SideMoment
 from tests.unit.balloons.preview.made_runs import forecast_of, moment, run
 from throttler.law.settings import LawSettings
 
@@ -78,7 +78,7 @@ def plan(**changes: Any) -> ScaleUpPlan:
         ),
         waves=(Wave(0.0, 60.04, 1, 1, Limit.BOOT), Wave(60.04, None, 4, 5, Limit.CEILING, "NodePool/gpu")),
         limit=Limit.BOOT,
-        relief=Relief(100.0, 40.06),
+        without_limit_s=40.06,
         sides=(replace(SIDE, moments=(SideMoment(10.04, 3, 0.12345, 1.234),)),),
         cost=Cost(price_per_hour=3.5, waiting=1.234, warm_per_hour=7.005),
     )  # fmt: skip
@@ -135,7 +135,7 @@ def test_a_plan_tells_when_and_what_holds_it_back() -> None:
         ("boot time", "BootTime"),
         ("ceiling", "NodeCeiling"),
     ]
-    assert plan_json(plan(relief=None))["limit"]["etaWithoutSeconds"] is None
+    assert plan_json(plan(without_limit_s=None))["limit"]["etaWithoutSeconds"] is None
     assert plan_json(plan(limit=None))["limit"] is None
     endless = plan_json(plan(forecast=forecast_of(run(), eta_s=Band(None, 90.0, None))))
     assert endless["eta"] == {"medianSeconds": None, "lowSeconds": 90.0, "highSeconds": None, "at": None}

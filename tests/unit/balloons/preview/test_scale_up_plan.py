@@ -27,19 +27,20 @@ from balloons.preview.inputs import (
     with_stated,
 )
 from balloons.preview.plan_json import MOST_MOMENTS, plan_json, thinned
+from balloons.preview.possible_worlds import median_world
 from balloons.preview.scale_up_plan import (
     Asked,
     Cost,
     PlanError,
-    Relief,
     ScaleUpPlan,
     Side,
     check_size,
     cost_of,
     make_plan,
-    relief,
     side,
+    without_limit_s,
 )
+from balloons.preview.scale_up_run import flow
 from tests.published_schema import problems
 from tests.unit.balloons.preview.made_runs import forecast_of, moment, run
 from tests.unit.balloons.preview.small_worlds import ROOMY
@@ -131,11 +132,11 @@ def test_says_that_machines_are_lost() -> None:
 def test_says_what_lifting_the_limit_would_do() -> None:
     slow = plan(inputs(replace(SURE, controller_qps=1)))
     assert slow.limit is Limit.CONTROLLER_MANAGER
-    assert slow.relief is not None
+    assert slow.forecast is not None
     # 160 pods at one per second are gone; booting (the slowest of 40 machines by 2.2 deviations) and joining stay.
-    assert slow.relief.without_it_s == pytest.approx(60 * exp(2.2 * 0.15) + 30 + 10, rel=0.1)
-    assert (slow.relief.with_it_s or 0) > (slow.relief.without_it_s or 0) + 100
-    assert plan(inputs(replace(SURE, join=600))).relief is None
+    assert slow.without_limit_s == pytest.approx(60 * exp(2.2 * 0.15) + 30 + 10, rel=0.1)
+    assert (slow.forecast.eta_s.median or 0) > (slow.without_limit_s or 0) + 100
+    assert plan(inputs(replace(SURE, join=600))).without_limit_s is None
 
 
 def test_unknown_pool_is_refused_with_those_that_are_there() -> None:
@@ -218,16 +219,6 @@ def test_a_price_is_of_the_machine_or_of_any(pool: PoolFacts, prices: dict[str, 
     assert cost_of(pool, 1800.0, prices) == cost
 
 
-@pytest.mark.parametrize(
-    ("with_s", "without_s", "share"),
-    [(100.0, 25.0, 0.25), (None, 25.0, None), (0.0, 25.0, None), (100.0, None, None)],
-)
-def test_what_is_left_of_the_time_without_a_limit(
-    with_s: float | None, without_s: float | None, share: float | None
-) -> None:
-    assert Relief(with_s, without_s).share == share
-
-
 def planned(
     forecast: Forecast | None = None, *, add: int = 40, within_s: float | None = None, **more: Any
 ) -> ScaleUpPlan:
@@ -245,7 +236,7 @@ def planned(
         moments=(),
         waves=(),
         limit=None,
-        relief=None,
+        without_limit_s=None,
         sides=(),
         cost=Cost(),
     )
@@ -377,7 +368,7 @@ def test_the_lowest_ceiling_stops_what_is_beyond_it(
         last = found.waves[-1]
         assert (last.nodes, last.ready, last.until_s, last.name) == (3 - coming, coming, None, name)
         assert last.from_s == (100.0 if coming else 0.0)
-        assert (found.limit, found.relief) == (Limit.CEILING, None)
+        assert (found.limit, found.without_limit_s) == (Limit.CEILING, None)
 
 
 @pytest.mark.usefixtures("forecasts")
@@ -423,15 +414,17 @@ def test_where_a_throttle_is_there_its_pace_is_the_plans_own() -> None:
 )
 def test_without_its_limit_a_scale_up_ends_much_sooner(stated: dict[str, float], policy: str, limit: Limit) -> None:
     given = inputs(replace(SURE, **stated))  # type: ignore[arg-type]
-    found = relief(given, given.pools[0], 20, policy_maker(policy, None), limit)
-    assert found is not None
-    assert 0.0 < (found.share or 0.0) < 0.7
+    make, pool = policy_maker(policy, None), given.pools[0]
+    world = median_world(given, pool, 20)
+    with_s = flow(world, make(world.scenario)).done_s
+    assert with_s is not None
+    assert 0.0 < (without_limit_s(given, pool, 20, make, limit) or 0.0) < 0.7 * with_s
 
 
 @pytest.mark.parametrize("limit", [Limit.REACTION, Limit.JOIN, Limit.CEILING])
-def test_what_nobody_can_lift_has_no_relief(limit: Limit) -> None:
+def test_what_nobody_can_lift_has_no_end_without_it(limit: Limit) -> None:
     given = inputs()
-    assert relief(given, given.pools[0], 20, policy_maker("none", None), limit) is None
+    assert without_limit_s(given, given.pools[0], 20, policy_maker("none", None), limit) is None
 
 
 def test_as_many_nodes_are_run_through_as_any_cluster_has() -> None:
