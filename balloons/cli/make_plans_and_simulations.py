@@ -164,14 +164,11 @@ def _asked_by_pods(options: Mapping[str, Any], fitting: Fitting) -> Asked:
 
 
 def _asked(options: Mapping[str, Any], inputs: PlanInputs) -> Asked:
-    pool = inputs.pool(options["pool"])
-    nodes = pool.nodes if pool else 0
-    if options["add"] is not None:
-        return Asked(
-            add=options["add"], pool=options["pool"], within_s=options["within"], in_words=f"--add {options['add']}"
-        )
-    words = f"--to {options['to']}"
-    return Asked(add=max(0, options["to"] - nodes), pool=options["pool"], within_s=options["within"], in_words=words)
+    pool, add = inputs.pool(options["pool"]), options["add"]
+    words = f"--to {options['to']}" if add is None else f"--add {add}"
+    if add is None:
+        add = max(0, options["to"] - (pool.nodes if pool else 0))
+    return Asked(add=add, pool=options["pool"], within_s=options["within"], in_words=words)
 
 
 def _print(body: Mapping[str, Any], options: Mapping[str, Any]) -> None:
@@ -274,16 +271,14 @@ def _inputs(options: Mapping[str, Any]) -> PlanInputs:
 
 
 def _sweep(text: str) -> Sweep:
-    name, equals, values = text.partition("=")
+    name, _, values = text.partition("=")
     try:
-        numbers = tuple(_value(name, value) for value in values.split(","))
+        # Without `=` there is one value, which is empty, and no number.
+        return Sweep(name, tuple(_value(name, value) for value in values.split(",")))
     except click.BadParameter as error:
         raise StatedError(
             f"sweep {text[:80]!r} is not accepted; accepted: NAME=A,B,C, such as servers=1,2,4"
         ) from error
-    if not equals:
-        raise StatedError(f"sweep {text[:80]!r} is not accepted; accepted: NAME=A,B,C, such as servers=1,2,4")
-    return Sweep(name, numbers)
 
 
 def _value(name: str, text: str) -> float:

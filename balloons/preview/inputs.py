@@ -389,12 +389,12 @@ def accepted(name: str) -> str:
     return f"a {'whole ' if name in WHOLE else ''}number from {low:g} to {high:,.12g}"
 
 
-def with_stated(inputs: PlanInputs, stated: Stated, by: str = "--") -> PlanInputs:
-    """The inputs with what was stated in place of what was known; `by` stands before the names.
+def with_stated(inputs: PlanInputs, stated: Stated) -> PlanInputs:
+    """The inputs with what was stated in place of what was known.
 
     What stands in place of an assumption corrects it; what stands in place of a fact asks what if.
     """
-    figures = _Figures(stated, by)
+    figures = _Figures(stated)
     servers, controllers = inputs.servers, inputs.controllers
     daemons = figures.over("daemonsets", controllers.daemon_sets)
     cost, requests = servers.join_cpu_s, servers.requests_per_join
@@ -440,11 +440,10 @@ _MaybeKnown = TypeVar("_MaybeKnown", bound=Known | None)
 @dataclass(frozen=True, slots=True)
 class _Figures:
     stated: Stated
-    by: str
 
     def over(self, name: str, known: _MaybeKnown) -> Known | _MaybeKnown:
         value: Any = getattr(self.stated, name)
-        return known if value is None else Known.stated(float(value), f"{self.by}{name.replace('_', '-')}")
+        return known if value is None else Known.stated(float(value), f"--{name.replace('_', '-')}")
 
 
 def _burst(stated: Stated, known: Known) -> Known:
@@ -457,8 +456,9 @@ def _pool(pool: PoolFacts, figures: _Figures, nodes: int, *, is_only: bool) -> P
     own_nodes = nodes if is_only and stated.nodes is not None else pool.nodes
     ceilings = pool.ceilings
     if stated.max_nodes is not None:
-        name, most = f"{figures.by}max-nodes", int(stated.max_nodes)
-        ceilings = (*ceilings, Ceiling(name=name, nodes=max(0, most - nodes), detail=f"nodes {most}, now {nodes}"))
+        most = int(stated.max_nodes)
+        own = Ceiling(name="--max-nodes", nodes=max(0, most - nodes), detail=f"nodes {most}, now {nodes}")
+        ceilings = (*ceilings, own)
     return replace(
         pool,
         nodes=own_nodes,

@@ -256,7 +256,6 @@ class Saved:
     eta_s: float | None
     low_s: float | None
     high_s: float | None
-    first_s: float | None
     reaction_s: float
     """From the demand, the plan's second 0, to the first machine asked for."""
     curve: tuple[tuple[float, int], ...]
@@ -315,17 +314,16 @@ def saved_plan(body: Any) -> Saved:
         eta_s=_number(eta, "medianSeconds"),
         low_s=_number(eta, "lowSeconds"),
         high_s=_number(eta, "highSeconds"),
-        first_s=_number(part(body, "firstNode"), "medianSeconds"),
         reaction_s=_reaction_s(body),
         curve=tuple(_points(body)),
     )
 
 
-def compared(saved: Saved, births: Sequence[Birth], started: datetime | None = None) -> Comparison:
-    """`started` is when the demand came; None: as the nodes tell."""
+def compared(saved: Saved, births: Sequence[Birth]) -> Comparison:
+    """The plan against how these nodes came to be."""
     since = saved.at.timestamp()
     came = [birth for birth in births if birth.created_s >= since and saved.pool in ("", birth.pool)]
-    zero_s = started.timestamp() if started else _begin_s(came, since, saved.reaction_s)
+    zero_s = _begin_s(came, since, saved.reaction_s)
     usable = sorted(birth.usable_s - zero_s for birth in came if birth.usable_s is not None)
     steps = [_step(max(1, round(share * saved.nodes)), saved, usable) for share in SHARES]
     return Comparison(saved=saved, came=len(came), ready=len(usable), since_s=zero_s - since, steps=tuple(steps))

@@ -488,7 +488,6 @@ def test_demand_came_with_its_pods_or_a_reaction_before_the_first_order(
     plan = replace(saved_plan(saved()), at=datetime.fromtimestamp(100.0, UTC), pool="gpu", reaction_s=10.0)
     found = compared(plan, births_of_plan)
     assert (found.since_s, found.came, found.ready) == (began_s, len(births_of_plan), len(births_of_plan))
-    assert compared(plan, births_of_plan, datetime.fromtimestamp(107.0, UTC)).since_s == 7.0
     assert compared(replace(plan, pool="other"), births_of_plan).came == 0
 
 

@@ -108,8 +108,8 @@ def test_daemon_sets_change_what_a_join_costs_unless_that_is_known() -> None:
 def test_nodes_are_those_of_an_only_pool_and_bound_what_may_come() -> None:
     (pool,) = with_stated(inputs(), Stated(nodes=50, max_nodes=70)).pools
     assert (pool.nodes, pool.ceilings[-1].nodes) == (50, 20)
-    (pool,) = with_stated(inputs(), Stated(max_nodes=15), "").pools
-    assert (pool.nodes, pool.ceilings[-1].nodes, pool.ceilings[-1].name) == (20, 0, "max-nodes")
+    (pool,) = with_stated(inputs(), Stated(max_nodes=15)).pools
+    assert (pool.nodes, pool.ceilings[-1].nodes, pool.ceilings[-1].name) == (20, 0, "--max-nodes")
     (pool,) = with_stated(replace(inputs(), nodes=30), Stated(max_nodes=35)).pools
     assert (pool.nodes, pool.ceilings[-1].nodes) == (20, 5), "ten nodes are of no pool"
     two = replace(inputs(), nodes=23, pools=(*inputs().pools, replace(inputs().pools[0], name="b", nodes=3)))

@@ -261,7 +261,7 @@ SAVED: dict[str, Any] = {
 
 def test_a_saved_plan_is_read_as_far_as_its_figures_are_numbers() -> None:
     found = saved_plan(SAVED)
-    assert (found.at, found.pool, found.nodes, found.first_s, found.reaction_s) == (AT, "gpu", 10, 9.5, 5.0)
+    assert (found.at, found.pool, found.nodes, found.reaction_s) == (AT, "gpu", 10, 5.0)
     assert (found.eta_s, found.low_s, found.high_s) == (100.0, 90.0, None)
     assert saved_plan({**SAVED, "inputs": []}).reaction_s == 0.0
 
@@ -270,7 +270,7 @@ def test_a_saved_plan_is_read_as_far_as_its_figures_are_numbers() -> None:
 def test_what_is_no_number_of_seconds_is_not_read_of_a_saved_plan(odd: Any) -> None:
     body = {**SAVED, "eta": {"medianSeconds": odd, "lowSeconds": odd}, "firstNode": {"medianSeconds": odd}}
     found = saved_plan(body)
-    assert (found.eta_s, found.low_s, found.first_s) == (None, None, None)
+    assert (found.eta_s, found.low_s) == (None, None)
 
 
 def steps(**changes: Any) -> list[tuple[int, float | None]]:
