@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from balloons.cluster import kinds
-from balloons.cluster.object_fields import is_true, name_of, pairs, part, parts, text, texts, whole
-from balloons.doctor.check import Check, Facts, Severity, Trouble, called, is_pause, some, template_of
+from balloons.cluster.object_fields import is_true, name_of, namespace_of, pairs, part, parts, text, whole
+from balloons.doctor.check import Check, Facts, Severity, Trouble, called, is_pause, selector_of, some, template_of
 from throttler.kube.pod import PodKind
 from throttler.kube.quantities_and_durations import count, total
-from throttler.kube.selectors import LabelSelector, Requirement, matches
+from throttler.kube.selectors import matches
 
 _NEEDS = (kinds.DEPLOYMENTS, kinds.PRIORITY_CLASSES)
 DISK_VOLUMES = frozenset({"hostPath", "emptyDir", "persistentVolumeClaim", "ephemeral", "local"})
@@ -43,10 +43,11 @@ def slow_to_leave(facts: Facts) -> Iterator[Trouble]:
 def guarded_by_budget(facts: Facts) -> Iterator[Trouble]:
     """PodDisruptionBudgets over placeholders."""
     for budget in facts.items(kinds.DISRUPTION_BUDGETS):
-        selector = _selector(part(budget, "spec").get("selector"))
+        # Without a selector it matches no pod; an empty one matches every pod of the namespace (policy/v1).
+        selector = selector_of(part(budget, "spec").get("selector"))
         for placeholder in facts.placeholders:
             labels = pairs(placeholder, "spec", "template", "metadata", "labels")
-            is_near = text(placeholder, "metadata", "namespace") == text(budget, "metadata", "namespace")
+            is_near = namespace_of(placeholder) == namespace_of(budget)
             if is_near and selector is not None and matches(selector, labels):
                 yield Trouble(
                     called(kinds.DISRUPTION_BUDGETS, budget),
@@ -59,7 +60,7 @@ def guarded_by_budget(facts: Facts) -> Iterator[Trouble]:
 def without_gpu(facts: Facts) -> Iterator[Trouble]:
     """Placeholders on GPU nodes that do not ask for the GPU."""
     gpu_nodes = {node.name: _gpus(node.allocatable) for node in facts.nodes if _gpus(node.allocatable)}
-    held = {(text(p, "metadata", "namespace"), text(p, "metadata", "name")) for p in facts.placeholder_pods}
+    held = {(namespace_of(p), name_of(p)) for p in facts.placeholder_pods}
     idle = [
         pod
         for pod in facts.pods
@@ -77,7 +78,7 @@ def without_gpu(facts: Facts) -> Iterator[Trouble]:
 def too_small(facts: Facts) -> Iterator[Trouble]:
     """Nodes that a placeholder is on and that are used less than the threshold."""
     threshold = _threshold(facts)
-    held = {(text(p, "metadata", "namespace"), text(p, "metadata", "name")): p for p in facts.placeholder_pods}
+    held = {(namespace_of(p), name_of(p)) for p in facts.placeholder_pods}
     on_node: dict[str, list[Any]] = {}
     for pod in facts.pods:
         if pod.node and not pod.is_finished:
@@ -102,7 +103,7 @@ def too_small(facts: Facts) -> Iterator[Trouble]:
 def in_kube_system(facts: Facts) -> Iterator[Trouble]:
     """Placeholders beside the system's own pods."""
     for placeholder in facts.placeholders:
-        if text(placeholder, "metadata", "namespace") == "kube-system":
+        if namespace_of(placeholder) == "kube-system":
             yield Trouble(
                 called(kinds.DEPLOYMENTS, placeholder),
                 "it is in kube-system: cluster-autoscaler delays drains of nodes with such pods by an hour",
@@ -146,7 +147,7 @@ def preference_only(facts: Facts) -> Iterator[Trouble]:
         yield Trouble(
             called(kinds.DEPLOYMENTS, soft[0]),
             f"{count(len(soft), 'Deployment')} with preferences only about nodes: while any node fits at all, no "
-            f"balloon gives way: {some(text(deployment, 'metadata', 'name') for deployment in soft)}",
+            f"balloon gives way: {some(map(name_of, soft))}",
             "# make the rule required (requiredDuringScheduling..., DoNotSchedule) where warm nodes must keep it too",
         )
 
@@ -157,17 +158,6 @@ def _only_prefers(spec: Mapping[str, Any]) -> bool:
     spreads = [text(constraint, "whenUnsatisfiable") for constraint in parts(spec, "topologySpreadConstraints")]
     is_required = "DoNotSchedule" in spreads or any(_REQUIRED in rule for rule in rules)
     return not is_required and ("ScheduleAnyway" in spreads or any(_PREFERRED in rule for rule in rules))
-
-
-def _selector(selector: Any) -> LabelSelector | None:
-    """None where there is none, which matches no pod; an empty one matches every pod of the namespace (policy/v1)."""
-    if not isinstance(selector, dict):
-        return None
-    terms = tuple(
-        Requirement(text(e, "key"), text(e, "operator"), texts(e, "values"))
-        for e in parts(selector, "matchExpressions")
-    )
-    return LabelSelector(pairs(selector, "matchLabels"), terms)
 
 
 def _gpus(amounts: Mapping[str, int]) -> set[str]:

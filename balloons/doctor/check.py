@@ -11,10 +11,11 @@ import msgspec
 
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.kinds import Kind
-from balloons.cluster.object_fields import is_true, name_of, namespace_of, pairs, part, parts, text, whole
+from balloons.cluster.object_fields import is_true, name_of, namespace_of, pairs, part, parts, text, texts, whole
 from balloons.cluster.seen_cluster import Autoscaler, Detected, SeenCluster, detect
 from throttler.kube.node import Node
 from throttler.kube.pod import POOL_LABEL, Pod
+from throttler.kube.selectors import LabelSelector, Requirement
 
 
 class Facts:
@@ -96,7 +97,7 @@ class Facts:
     def placeholder_pods(self) -> tuple[dict[str, Any], ...]:
         """The pods of `placeholders`, as plain data: those whose labels such a Deployment selects."""
         wanted = [
-            (_namespace(deployment), labels) for deployment in self.placeholders if (labels := _labels(deployment))
+            (namespace_of(deployment), labels) for deployment in self.placeholders if (labels := _labels(deployment))
         ]
         often = Counter((space, *label) for space, labels in wanted for label in labels.items())
         by_label: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
@@ -109,7 +110,7 @@ class Facts:
     @cached_property
     def pending(self) -> tuple[Pod, ...]:
         """Real work without a node."""
-        keys = {(_namespace(pod), name_of(pod)) for pod in self.placeholder_pods}
+        keys = {(namespace_of(pod), name_of(pod)) for pod in self.placeholder_pods}
         waiting = (pod for pod in self.pods if not pod.node and not pod.is_finished and not pod.is_terminating)
         return tuple(pod for pod in waiting if (pod.key.namespace, pod.key.name) not in keys)
 
@@ -161,15 +162,22 @@ def template_of(workload: Mapping[str, Any]) -> Mapping[str, Any]:
     return part(workload, "spec", "template", "spec")
 
 
+def selector_of(value: Any) -> LabelSelector | None:
+    """A label selector out of plain data; None where there is none."""
+    if not isinstance(value, dict):
+        return None
+    terms = (
+        Requirement(text(term, "key"), text(term, "operator"), texts(term, "values"))
+        for term in parts(value, "matchExpressions")
+    )
+    return LabelSelector(pairs(value, "matchLabels"), tuple(terms))
+
+
 def _labels(deployment: Mapping[str, Any]) -> Mapping[str, str]:
     """What its pods carry; those of a Deployment that selects nothing are not told from others."""
     return pairs(deployment, "spec", "selector", "matchLabels") or pairs(
         deployment, "spec", "template", "metadata", "labels"
     )
-
-
-def _namespace(thing: Mapping[str, Any]) -> str:
-    return text(thing, "metadata", "namespace")
 
 
 class Severity(enum.IntEnum):

@@ -6,11 +6,11 @@ from typing import Any
 
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
-from balloons.cluster.object_fields import pairs, part, parts, text, texts
-from balloons.doctor.check import Check, Facts, Severity, Trouble, called
+from balloons.cluster.object_fields import namespace_of, pairs, part, parts, text
+from balloons.doctor.check import Check, Facts, Severity, Trouble, called, selector_of
 from throttler.api.throttle_rules import TAINT_LIMIT_S
 from throttler.kube.quantities_and_durations import count
-from throttler.kube.selectors import LabelSelector, Requirement, matches
+from throttler.kube.selectors import matches
 from throttler.kube.taints import NOT_READY_TAINT, is_joining_taint
 
 DEFAULT_QPS = 20.0
@@ -43,7 +43,7 @@ def slow_daemons(facts: Facts) -> Iterator[Trouble]:
 def no_flow_schema(facts: Facts) -> Iterator[Trouble]:
     """The service without a priority level of its own."""
     homes = {
-        text(deployment, "metadata", "namespace")
+        namespace_of(deployment)
         for deployment in facts.deployments
         if part(deployment, "metadata", "labels").get(PART_OF) == "kube-balloons"
     }
@@ -112,15 +112,8 @@ def _namespaces_of(schema: Mapping[str, Any]) -> set[str]:
 
 def _selects(prometheus: Mapping[str, Any], field: str, labels: Mapping[str, str]) -> bool:
     """An absent selector selects nothing, an empty one everything (prometheus-operator's API)."""
-    spec = part(prometheus, "spec")
-    if not isinstance(spec.get(field), dict):
-        return False
-    selector = part(spec, field)
-    terms = (
-        Requirement(text(e, "key"), text(e, "operator"), texts(e, "values"))
-        for e in parts(selector, "matchExpressions")
-    )
-    return matches(LabelSelector(pairs(selector, "matchLabels"), tuple(terms)), labels)
+    selector = selector_of(part(prometheus, "spec").get(field))
+    return selector is not None and matches(selector, labels)
 
 
 def _labelling(thing: str, labels: Mapping[str, Any]) -> str:
