@@ -158,11 +158,6 @@ def way_of(node: Any, claim: Any) -> list[Step]:
     return [step for step in steps if step.at is not None]
 
 
-def is_ready(node: Any) -> bool:
-    """Whether the node's Ready condition is True."""
-    return _is(node, "Ready")
-
-
 def _names(claim: Any) -> tuple[str, ...]:
     return tuple(filter(None, (name_of(claim), text(claim, "status", "nodeName"))))
 
@@ -189,7 +184,7 @@ def _node_stands(node: Any, claim: Any, on_it: list[dict[str, Any]]) -> str:
     if node is None:
         missing = next((word for name, word in _CLAIM.items() if not _is(claim, name)), "matched with its node")
         return f"it has not joined: its NodeClaim is not {missing} yet"
-    if not is_ready(node):
+    if not _is(node, "Ready"):
         why = next((c for c in parts(node, "status", "conditions") if text(c, "type") == "Ready"), {})
         return f"joined and not ready: {text(why, 'message') or text(why, 'reason') or 'its kubelet has not said why'}"
     taints = [Taint(text(taint, "key"), text(taint, "effect")) for taint in parts(node, "spec", "taints")]

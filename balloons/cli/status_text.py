@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from balloons.api.pool import GROUP, BalloonPool, PoolStatus
+from balloons.api.pool import GROUP, BalloonPool
 from balloons.cli.documents import PoolItem, ThrottleAndPoolStatusDocument, ThrottleItem
 from balloons.cli.terminal import CELL_COLOURS, GLYPHS, NONE, Look, Row
 from balloons.cli.terminal import table as table_lines
 from balloons.cluster.kinds import PAUSE_REASON
 from balloons.view.snapshot import RefusedPool
 from throttler.api.throttle import GROUP as THROTTLE_GROUP
-from throttler.api.throttle import JoinThrottle, ThrottleStatus
+from throttler.api.throttle import JoinThrottle
 from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle
 from throttler.kube.metadata import Metadata
 from throttler.kube.quantities_and_durations import count, rfc3339
@@ -58,7 +58,7 @@ def pause_reason(metadata: Metadata, *, is_paused: bool) -> str | None:
 def pool_row(pool: Pool, now: datetime, glyphs: Mapping[str, str]) -> dict[str, str]:
     """One pool's cells; `glyphs` are put before what Ready says."""
     status, spec = pool.status, pool.spec if isinstance(pool, BalloonPool) else None
-    ready = pool_ready(status)
+    ready = _status(pool, "Ready")
     return {
         "NAMESPACE": pool.metadata.namespace,
         "NAME": pool.metadata.name,
@@ -88,11 +88,6 @@ def _pool_message(pool: Pool) -> str:
 
 def _pool_paused(pool: Pool) -> str | None:
     return pause_reason(pool.metadata, is_paused=isinstance(pool, BalloonPool) and pool.spec.paused)
-
-
-def pool_ready(status: PoolStatus) -> str:
-    """What the Ready condition says; Unknown while nobody has written one."""
-    return next((c.status for c in status.conditions if c.type == "Ready"), "Unknown")
 
 
 def because_of(pool: Pool) -> str:
@@ -127,7 +122,7 @@ def pool_item(pool: Pool) -> PoolItem:
         created_at=rfc3339(created) if created else None,
         mode=spec.mode if spec else None,
         max_size=spec.max_size if spec else None,
-        ready=pool_ready(pool.status),
+        ready=_status(pool, "Ready"),
         problem=pool.problem if isinstance(pool, RefusedPool) else None,
         pause_reason=_pool_paused(pool),
         status=pool.status,
@@ -136,7 +131,7 @@ def pool_item(pool: Pool) -> PoolItem:
 
 def throttle_row(throttle: StoredThrottle, now: datetime, glyphs: Mapping[str, str]) -> dict[str, str]:
     """One throttle's cells; `glyphs` are put before what Ready says. Counts are nodes, PACE is joins per minute."""
-    status, ready = throttle.status, throttle_ready(throttle.status)
+    status, ready = throttle.status, _status(throttle, "Ready")
     return {
         "NAME": throttle.metadata.name,
         "PACE": str(status.pace_per_minute),
@@ -165,11 +160,6 @@ def _throttle_paused(throttle: StoredThrottle) -> str | None:
     return pause_reason(throttle.metadata, is_paused=isinstance(throttle, JoinThrottle) and throttle.spec.paused)
 
 
-def throttle_ready(status: ThrottleStatus) -> str:
-    """What the Ready condition says; Unknown while nobody has written one."""
-    return next((condition.status for condition in status.conditions if condition.type == "Ready"), "Unknown")
-
-
 def throttle_names(throttles: Sequence[StoredThrottle]) -> list[str]:
     """As `kubectl get -o name` prints them."""
     return [f"jointhrottle.{THROTTLE_GROUP}/{throttle.metadata.name}" for throttle in throttles]
@@ -181,7 +171,7 @@ def throttle_item(throttle: StoredThrottle) -> ThrottleItem:
     return ThrottleItem(
         name=throttle.metadata.name,
         created_at=rfc3339(created) if created else None,
-        ready=throttle_ready(throttle.status),
+        ready=_status(throttle, "Ready"),
         problem=throttle.problem if isinstance(throttle, RefusedThrottle) else None,
         pause_reason=_throttle_paused(throttle),
         status=throttle.status,
@@ -336,6 +326,7 @@ def _condition(name: str, status: str) -> Missing:
 
 
 def _status(of: Pool | StoredThrottle, name: str) -> str:
+    """What the condition says; one that nobody has written is Unknown, or not the case."""
     absent = "False" if name in ABNORMAL else "Unknown"
     return next((condition.status for condition in of.status.conditions if condition.type == name), absent)
 

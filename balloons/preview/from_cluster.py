@@ -57,7 +57,7 @@ from throttler.kube.quantities_and_durations import (
 from throttler.kube.selectors import LabelSelector, can_match, matches
 from throttler.kube.taints import LEAVING_TAINTS, STATUS_TAINT_PREFIX, Taint, is_joining_taint
 from throttler.law.law_memory import Learned, learned_of_status
-from throttler.law.settings import LawSettings, law_settings
+from throttler.law.settings import law_settings
 from throttler.levers.lever import THROTTLE_LABEL
 from throttler.levers.saved_limits import read_saved
 from throttler.signals.reading import INTERVAL_S, PROMETHEUS_INTERVAL_S
@@ -291,7 +291,8 @@ def plan_inputs(cluster: SeenCluster) -> PlanInputs:
     assumed = assumed_inputs(nodes=len(nodes))
     throttle = _throttle(cluster)
     learned = _learned(throttle, cluster)
-    daemons = _daemon_sets(seen_cluster.daemon_sets(cluster), nodes)
+    daemon_sets = seen_cluster.daemon_sets(cluster)
+    daemons = _daemon_sets(daemon_sets, nodes)
     return PlanInputs(
         autoscaler=detected.in_words,
         nodes=len(nodes),
@@ -300,7 +301,7 @@ def plan_inputs(cluster: SeenCluster) -> PlanInputs:
         controllers=_controllers(assumed.controllers, detected, daemons, births),
         join_s=_join_s(world, throttle, learned, assumed.join_s),
         ready_share=ready_share(births) or assumed.ready_share,
-        throttle=_throttle_facts(throttle, learned, seen_cluster.daemon_sets(cluster)),
+        throttle=_throttle_facts(throttle, learned, daemon_sets),
         unseen=tuple(_unseen(cluster)),
     )
 
@@ -432,11 +433,10 @@ def _throttle_facts(
 ) -> ThrottleFacts | None:
     if throttle is None:
         return None
-    settings: LawSettings = law_settings(throttle.spec, daemon_sets)
     # The simulator's idle servers answer more slowly than real ones: their baseline is learned in the lead-in.
     return ThrottleFacts(
         name=throttle.metadata.name,
-        settings=settings,
+        settings=law_settings(throttle.spec, daemon_sets),
         learned=replace(learned, baseline_s=None),
         join_s=learned.join_s,
         scrape_s=INTERVAL_S if throttle.spec.signals.scrape.enabled else PROMETHEUS_INTERVAL_S,
