@@ -161,7 +161,8 @@ def monitor(labels: Any) -> Thing:
 
 
 def prometheus(labels: Any) -> Thing:
-    return {"metadata": meta("main", "monitoring"), "spec": {"serviceMonitorSelector": {"matchLabels": labels}}}
+    spec = {"serviceMonitorSelector": {"matchLabels": labels}, "serviceMonitorNamespaceSelector": {}}
+    return {"metadata": meta("main", "monitoring"), "spec": spec}
 
 
 def lease(renewed: str) -> Thing:

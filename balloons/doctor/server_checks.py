@@ -6,11 +6,11 @@ from typing import Any
 
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
-from balloons.cluster.object_fields import namespace_of, pairs, part, parts, text
+from balloons.cluster.object_fields import name_of, namespace_of, pairs, part, parts, text
 from balloons.doctor.check import Check, Facts, Severity, Trouble, called, selector_of
 from throttler.api.throttle_rules import TAINT_LIMIT_S
 from throttler.kube.quantities_and_durations import count
-from throttler.kube.selectors import matches
+from throttler.kube.selectors import can_match, matches
 from throttler.kube.taints import NOT_READY_TAINT, is_joining_taint
 
 DEFAULT_QPS = 20.0
@@ -18,6 +18,8 @@ DEFAULT_QPS = 20.0
 SLOW_NODES_PER_S = 3.0
 """Below it 500 nodes wait for minutes for their DaemonSet pods."""
 PART_OF = "app.kubernetes.io/part-of"
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+"""On every Namespace: its own name."""
 
 
 def slow_daemons(facts: Facts) -> Iterator[Trouble]:
@@ -58,17 +60,28 @@ def no_flow_schema(facts: Facts) -> Iterator[Trouble]:
 
 
 def unseen_monitors(facts: Facts) -> Iterator[Trouble]:
-    """Our monitors that no Prometheus selects."""
+    """Our monitors that no Prometheus selects, or that lie where none of those looks that would."""
     prometheuses = facts.items(kinds.PROMETHEUSES)
-    for kind, field in ((kinds.SERVICE_MONITORS, "serviceMonitorSelector"), (kinds.POD_MONITORS, "podMonitorSelector")):
+    spaces = {name_of(space): pairs(space, "metadata", "labels") for space in facts.items(kinds.NAMESPACES)}
+    for kind, word in ((kinds.SERVICE_MONITORS, "serviceMonitor"), (kinds.POD_MONITORS, "podMonitor")):
         for thing in facts.items(kind) if prometheuses else ():
-            labels = pairs(thing, "metadata", "labels")
-            if labels.get(PART_OF) == "kube-balloons" and not any(_selects(p, field, labels) for p in prometheuses):
-                wanted = part(prometheuses[0], "spec", field, "matchLabels")
+            labels, space = pairs(thing, "metadata", "labels"), namespace_of(thing)
+            if labels.get(PART_OF) != "kube-balloons":
+                continue
+            willing = [watcher for watcher in prometheuses if _selects(watcher, f"{word}Selector", labels)]
+            if not willing:
+                wanted = part(prometheuses[0], "spec", f"{word}Selector", "matchLabels")
                 yield Trouble(
                     called(kind, thing),
                     f"no Prometheus selects it (the first wants {_pairs(wanted)}): there are no metrics",
                     _labelling(called(kind, thing), wanted),
+                )
+            elif not any(_looks_into(watcher, f"{word}NamespaceSelector", space, spaces) for watcher in willing):
+                yield Trouble(
+                    called(kind, thing),
+                    "no Prometheus that would select it looks into its namespace: there are no metrics",
+                    f"kubectl patch {called(kinds.PROMETHEUSES, willing[0])} --type=merge -p "
+                    f'\'{{"spec":{{"{word}NamespaceSelector":{{}}}}}}\'',
                 )
 
 
@@ -116,6 +129,14 @@ def _selects(prometheus: Mapping[str, Any], field: str, labels: Mapping[str, str
     return selector is not None and matches(selector, labels)
 
 
+def _looks_into(prometheus: Mapping[str, Any], field: str, space: str, spaces: Mapping[str, Mapping[str, str]]) -> bool:
+    """An absent selector is for Prometheus' own namespace, an empty one for all (prometheus-operator's API)."""
+    selector = selector_of(part(prometheus, "spec").get(field))
+    if selector is None:
+        return space == namespace_of(prometheus)
+    return matches(selector, spaces[space]) if space in spaces else can_match(selector, {NAMESPACE_LABEL: space})
+
+
 def _labelling(thing: str, labels: Mapping[str, Any]) -> str:
     """The command that gives it these labels; where the selector names none, a word on what to do."""
     pairs = " ".join(shlex.quote(f"{key}={value}") for key, value in sorted(labels.items()))
@@ -160,9 +181,11 @@ CHECKS = (
         code="KB042",
         title="Monitors that no Prometheus selects",
         severity=Severity.WARNING,
-        about="A Prometheus picks monitors by their labels; a widely used chart selects only those of its own "
-        "release. Then all panels are empty and no alert fires.",
+        about="A Prometheus picks monitors by their labels and their namespace; a widely used chart selects only those "
+        "of its own release, and without a selector of namespaces it looks into its own only. Then all panels are "
+        "empty and no alert fires.",
         needs=_MONITORING,
+        also=(kinds.NAMESPACES,),
         find=unseen_monitors,
         is_live_only=True,
     ),

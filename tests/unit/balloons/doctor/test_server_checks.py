@@ -1,5 +1,7 @@
 """Checks of the control plane at their bounds, and the figures that they tell."""
 
+from typing import Any
+
 import pytest
 
 from balloons.cluster import kinds
@@ -101,7 +103,10 @@ def test_a_large_daemon_set_is_behind_below_four_in_five(desired: int, ready: in
 
 
 def watched_by(spec: Thing, labels: Thing | None = None) -> Cluster:
-    watcher = {"metadata": {"name": "main", "namespace": "monitoring"}, "spec": spec}
+    watcher = {
+        "metadata": {"name": "main", "namespace": "monitoring"},
+        "spec": {"serviceMonitorNamespaceSelector": {}, **spec},
+    }
     return {kinds.SERVICE_MONITORS: [monitor(OURS if labels is None else labels)], kinds.PROMETHEUSES: [watcher]}
 
 
@@ -123,6 +128,33 @@ HAS_TEAM = {"matchExpressions": [{"key": "team", "operator": "Exists"}]}
 )
 def test_a_monitor_of_ours_is_unseen_where_no_prometheus_selects_it(objects: Cluster, *, is_found: bool) -> None:
     assert bool(sentences("KB042", objects)) is is_found
+
+
+NAMED, WATCHED = "kubernetes.io/metadata.name", {"matchLabels": {"watched": "yes"}}
+
+
+@pytest.mark.parametrize(
+    ("selector", "spaces", "is_found"),
+    [
+        (None, [], True),
+        ({}, [], False),
+        ({"matchLabels": {NAMED: "kube-balloons"}}, [], False),
+        ({"matchLabels": {NAMED: "monitoring"}}, [], True),
+        (WATCHED, [], False),
+        (WATCHED, [{"metadata": {"name": "kube-balloons", "labels": {"watched": "yes"}}}], False),
+        (WATCHED, [{"metadata": {"name": "kube-balloons", "labels": {"watched": "no"}}}], True),
+    ],
+)
+def test_a_monitor_is_unseen_where_no_prometheus_looks(selector: Any, spaces: list[Thing], *, is_found: bool) -> None:
+    """Without a selector of namespaces a Prometheus looks into its own; labels that were not read may be any."""
+    spec = {"serviceMonitorSelector": {}, "serviceMonitorNamespaceSelector": selector}
+    found = troubles("KB042", {**watched_by(spec), kinds.NAMESPACES: spaces})
+    assert bool(found) is is_found
+    if is_found:
+        patch = """--type=merge -p '{"spec":{"serviceMonitorNamespaceSelector":{}}}'"""
+        assert [each.fix for each in found] == [f"kubectl patch prometheus/main -n monitoring {patch}"]
+        at_home = {"metadata": {"name": "own", "namespace": "kube-balloons"}, "spec": {"serviceMonitorSelector": {}}}
+        assert not sentences("KB042", {kinds.SERVICE_MONITORS: [monitor(OURS)], kinds.PROMETHEUSES: [at_home]})
 
 
 def test_one_prometheus_that_selects_a_monitor_is_enough() -> None:
