@@ -1,6 +1,6 @@
 """The same cluster with its names hashed: consistently, and keyed, so that nobody can guess them back.
 
-What is hashed: names of objects, namespaces, accounts, containers and metrics that are their users' own; values of
+What is hashed: names of objects, namespaces, accounts and containers that are their users' own; values of
 labels, selectors and taints under their users' own keys; machines' ids, addresses, URLs and queries. Every mention of
 one of them becomes the same hash, so that the answers stay what they were. In messages, whatever is quoted or leads
 somewhere (an address, an image, a URL) is hashed as well. Kubernetes' own words and names stay readable.
@@ -37,8 +37,8 @@ _LABELLED = ("labels", "matchLabels", "nodeSelector")
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 _NAMED_LISTS = (*_CONTAINERS, "alarms")
 _REFERENCES = frozenset(
-    """regarding scaleTargetRef describedObject nodeClassRef imagePullSecrets metric serviceAccount resourceClaims
-    capacityQuota priorityLevelConfiguration""".split()  # noqa: SIM905
+    """regarding nodeClassRef imagePullSecrets serviceAccount resourceClaims capacityQuota
+    priorityLevelConfiguration""".split()  # noqa: SIM905
 )
 """Fields that name an object, which need not be in any list, or an item that is named so."""
 _NAMING = frozenset(
@@ -221,7 +221,7 @@ _TEXTS: Mapping[str, Callable[[_Hashing, str], str]] = {
     "status": lambda hashing, passage: hashing.groups(passage) if "\n" in passage else passage,
     **dict.fromkeys(("note", "message"), _Hashing.told),
     **dict.fromkeys(("providerID", "url"), _Hashing.address),
-    **dict.fromkeys(("query", "imageID", "container"), lambda hashing, passage: hashing.whole(passage)),
+    **dict.fromkeys(("query", "imageID"), lambda hashing, passage: hashing.whole(passage)),
     "image": lambda _, image: _component_image(image),
 }
 _LISTS: Mapping[str, Callable[[_Hashing, Any], Any]] = {
@@ -263,7 +263,7 @@ def _private_in(thing: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _below(value: Any) -> Iterator[str]:
-    """What is the users' own at any depth: values under their keys, accounts, metrics, and the machine's own id."""
+    """What is the users' own at any depth: values under their keys, accounts, and the machine's own id."""
     if isinstance(value, list):
         for item in value:
             yield from _below(item)

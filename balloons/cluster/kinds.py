@@ -166,25 +166,8 @@ DISRUPTION_BUDGETS = Kind(
 )
 
 
-POD_AUTOSCALERS = Kind(
-    group="autoscaling",
-    versions=("v2",),
-    plural="horizontalpodautoscalers",
-    kind="HorizontalPodAutoscaler",
-    is_namespaced=True,
-)
-
-
 FLOW_SCHEMAS = Kind(
     group="flowcontrol.apiserver.k8s.io", versions=_FLOW_VERSIONS, plural="flowschemas", kind="FlowSchema"
-)
-
-
-PRIORITY_LEVELS = Kind(
-    group="flowcontrol.apiserver.k8s.io",
-    versions=_FLOW_VERSIONS,
-    plural="prioritylevelconfigurations",
-    kind="PriorityLevelConfiguration",
 )
 
 
@@ -240,9 +223,7 @@ ALL_KINDS = (
     DAEMON_SETS,
     PRIORITY_CLASSES,
     DISRUPTION_BUDGETS,
-    POD_AUTOSCALERS,
     FLOW_SCHEMAS,
-    PRIORITY_LEVELS,
     NODE_POOLS,
     NODE_CLAIMS,
     QUOTAS,
@@ -445,8 +426,6 @@ _TREES: Mapping[str, Keep] = {
             "serviceMonitorNamespaceSelector": True,
             "podMonitorSelector": True,
             "podMonitorNamespaceSelector": True,
-            "ruleSelector": True,
-            "ruleNamespaceSelector": True,
         },
     },
 }

@@ -109,8 +109,10 @@ POD = {
         "conditions": [CONDITION],
     },
 }
-MONITORS = ("serviceMonitorSelector", "serviceMonitorNamespaceSelector", "podMonitorSelector")
-MORE_MONITORS = ("podMonitorNamespaceSelector", "ruleSelector", "ruleNamespaceSelector")
+MONITORS = (
+    *("serviceMonitorSelector", "serviceMonitorNamespaceSelector"),
+    *("podMonitorSelector", "podMonitorNamespaceSelector"),
+)
 SELECTORS = {"selector": {"matchLabels": {"a": "b"}}, "namespaceSelector": {"any": True}}
 WHOLE: list[tuple[Kind, dict[str, Any]]] = [
     (kinds.PODS, POD),
@@ -133,7 +135,7 @@ WHOLE: list[tuple[Kind, dict[str, Any]]] = [
     ),
     (kinds.SERVICE_MONITORS, {"metadata": METADATA, "spec": SELECTORS}),
     (kinds.POD_MONITORS, {"metadata": METADATA, "spec": SELECTORS}),
-    (kinds.PROMETHEUSES, {"metadata": METADATA, "spec": {name: {} for name in (*MONITORS, *MORE_MONITORS)}}),
+    (kinds.PROMETHEUSES, {"metadata": METADATA, "spec": {name: {} for name in MONITORS}}),
     (kinds.BALLOON_POOLS, {"metadata": METADATA, "spec": {"size": 0}, "status": {"warm": 0}}),
 ]
 """Of each kind an object with all that is kept of it."""
