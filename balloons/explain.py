@@ -13,12 +13,12 @@ from typing import Any
 
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.kinds import Kind
-from balloons.cluster.object_fields import is_true, moment, name_of, namespace_of, part, parts, text, whole
+from balloons.cluster.object_fields import is_true, moment, name_of, namespace_of, pairs, part, parts, text, whole
 from balloons.cluster.seen_cluster import SeenCluster
 from throttler.kube.cluster_autoscaler import NODES, CapacityQuota
 from throttler.kube.karpenter import NodePool
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node
-from throttler.kube.pod import MIRROR_ANNOTATION, POOL_LABEL, Pod
+from throttler.kube.pod import MIRROR_ANNOTATION, POOL_LABEL, Pod, is_marked
 from throttler.kube.quantities_and_durations import Resources, milli_or_none
 from throttler.kube.taints import Taint, is_joining_taint, untolerated
 from throttler.levers.node_pool_ceiling import ACCELERATORS
@@ -169,10 +169,16 @@ def _pods_on(cluster: SeenCluster, node: str) -> Iterator[dict[str, Any]]:
 def _bound(pod: Any) -> Iterator[Step]:
     """A balloon makes the node warm; work makes it busy. What every node has says nothing."""
     if _is_work(pod):
-        pool = text(pod, "metadata", "labels", POOL_LABEL)
+        pool = "" if _has_ended(pod) else _pool_of(pod)
         key = f"{text(pod, 'metadata', 'namespace')}/{name_of(pod)}"
         what = f"warm: held for pool {pool}" if pool else f"bound: {key}"
         yield from condition_steps(pod, {"PodScheduled": what})
+
+
+def _pool_of(pod: Any) -> str:
+    """Whose balloon it is; empty for all other pods. Work may wear a pool's label as well."""
+    labels = pairs(pod, "metadata", "labels")
+    return labels[POOL_LABEL] if is_marked(labels) else ""
 
 
 def _is_work(pod: Any) -> bool:
@@ -192,8 +198,9 @@ def _node_stands(node: Any, claim: Any, on_it: list[dict[str, Any]]) -> str:
         return f"ready, and held back by the taint {held[0]}"
     if part(node, "spec").get("unschedulable") is True:
         return "ready and cordoned: nothing new starts there"
-    pools = {text(pod, "metadata", "labels", POOL_LABEL) for pod in on_it} - {""}
-    work = sum(_is_work(pod) and not text(pod, "metadata", "labels", POOL_LABEL) for pod in on_it)
+    there = [pod for pod in on_it if not _has_ended(pod)]
+    pools = {_pool_of(pod) for pod in there} - {""}
+    work = sum(_is_work(pod) and not _pool_of(pod) for pod in there)
     if pools:
         for_whom = f"held for pool {', '.join(sorted(pools))}"
         return f"{for_whom}, beside pods of work: {work}" if work else f"warm: {for_whom}"

@@ -430,7 +430,7 @@ def deployments_by_pool(deployments: Iterable[Deployment]) -> dict[ObjectKey, Po
         metadata = deployment.metadata
         key = ObjectKey(metadata.namespace, metadata.labels.get(POOL_LABEL, ""))
         if pool_of(metadata) != key:
-            if is_marked(metadata):
+            if is_marked(metadata.labels):
                 copies.setdefault(key, []).append(metadata.name)
         elif metadata.deletion_timestamp is None:
             own.setdefault(key, {})[metadata.labels.get(SHAPE_LABEL, "")] = deployment
@@ -442,6 +442,6 @@ def deployments_by_pool(deployments: Iterable[Deployment]) -> dict[ObjectKey, Po
 def pool_of(metadata: Metadata) -> ObjectKey:
     """The pool an object of ours belongs to, by its labels, namespace and name; the pool's name is empty where it is
     not ours. A copy of one has all the labels and another name."""
-    pool = metadata.labels[POOL_LABEL] if is_marked(metadata) else ""
+    pool = metadata.labels[POOL_LABEL] if is_marked(metadata.labels) else ""
     is_ours = metadata.name == deployment_name(pool, metadata.labels.get(SHAPE_LABEL, ""))
     return ObjectKey(metadata.namespace, pool if is_ours else "")

@@ -14,7 +14,7 @@ from balloons.cluster.kinds import Kind
 from balloons.cluster.object_fields import is_true, name_of, namespace_of, pairs, part, parts, text, texts, whole
 from balloons.cluster.seen_cluster import Autoscaler, Detected, SeenCluster, detect
 from throttler.kube.node import Node
-from throttler.kube.pod import POOL_LABEL, Pod
+from throttler.kube.pod import Pod, is_marked
 from throttler.kube.selectors import LabelSelector, Requirement
 
 
@@ -88,7 +88,7 @@ class Facts:
 
     def _keeps_room(self, deployment: Mapping[str, Any]) -> bool:
         template = part(deployment, "spec", "template")
-        if POOL_LABEL in part(template, "metadata", "labels"):
+        if is_marked(pairs(template, "metadata", "labels")):
             return True
         priority = self.priority_of(part(template, "spec"))
         return priority is not None and priority < 0 and is_pause(part(template, "spec"))

@@ -248,14 +248,14 @@ def _kind(metadata: Metadata, priority: int) -> PodKind:
         return PodKind.MIRROR
     if owner is not None and owner.kind == "DaemonSet":
         return PodKind.DAEMON
-    if owner is not None and owner.kind == "ReplicaSet" and priority < 0 and is_marked(metadata):
+    if owner is not None and owner.kind == "ReplicaSet" and priority < 0 and is_marked(metadata.labels):
         return PodKind.BALLOON
     return PodKind.WORK
 
 
-def is_marked(metadata: Metadata) -> bool:
-    """Whether the object wears all labels of what was made for a pool."""
-    return POOL_LABEL in metadata.labels and metadata.labels.items() >= MANAGED_BY.items()
+def is_marked(labels: Mapping[str, str]) -> bool:
+    """Whether an object with these labels wears all of what was made for a pool."""
+    return POOL_LABEL in labels and labels.items() >= MANAGED_BY.items()
 
 
 def _deletion_cost(metadata: Metadata) -> int:

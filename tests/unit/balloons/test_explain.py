@@ -10,9 +10,7 @@ from balloons.cli.explain_command import timeline_document, timeline_text
 from balloons.cli.terminal import Look
 from balloons.explain import Timeline, explain_node, explain_pod, explain_pool, explain_throttle
 from tests.unit.balloons.things_to_explain import (
-    agent,
     at,
-    balloon,
     claim,
     condition,
     event,
@@ -20,7 +18,6 @@ from tests.unit.balloons.things_to_explain import (
     node_pool,
     pod,
     seen,
-    static_pod,
 )
 
 
@@ -175,44 +172,6 @@ def test_a_gated_pod_says_so() -> None:
     found = explain_pod(seen(pods=[pod(schedulingGates=gate)]), "ml", "train-0")
     assert found is not None
     assert found.now.startswith("gated by kube-balloons.github.io/paced: a throttle opens it")
-
-
-@pytest.mark.parametrize(
-    ("objects", "now"),
-    [
-        ({"nodes": [node()], "pods": [balloon("n1"), agent("n1")]}, "warm: held for pool gpu"),
-        (
-            {"nodes": [node()], "pods": [balloon("n1"), pod("n1"), agent("n1")]},
-            "held for pool gpu, beside pods of work: 1",
-        ),
-        ({"nodes": [node()], "pods": [agent("n1"), static_pod("n1")]}, "ready and idle"),
-        ({"nodes": [node()], "pods": [pod("n1"), agent("n1")]}, "ready, pods of work on it: 1"),
-        ({"nodes": [node("False")]}, "joined and not ready: container runtime network not ready"),
-        ({"nodes": [node(taints=[{"key": "karpenter.sh/unregistered"}])]}, "ready, and held back by the taint karp"),
-        (
-            {"nodes": [node(taints=[{"key": "node.kubernetes.io/network-unavailable"}])]},
-            "ready, and held back by the taint node.kubernetes.io/network-unavailable",
-        ),
-        ({"nodes": [node(unschedulable=True)]}, "ready and cordoned"),
-        ({"claims": [claim()]}, "it has not joined: its NodeClaim is not launched yet"),
-        ({"claims": [claim("Launched")]}, "it has not joined: its NodeClaim is not registered yet"),
-        ({"claims": [claim("Launched", "Registered")]}, "it has not joined: its NodeClaim is not initialized yet"),
-    ],
-)
-def test_how_a_node_stands(objects: dict[str, Any], now: str) -> None:
-    found = explain_node(seen(**objects), "n1")
-    assert found is not None
-    assert found.now.startswith(now)
-
-
-def test_a_nodes_way_ends_with_who_holds_it() -> None:
-    whole = seen(
-        nodes=[node()], claims=[claim("Launched", "Registered", "Initialized")], pods=[balloon("n1"), agent("n1")]
-    )
-    names = [what for what, _ in story(explain_node(whole, "n1"))]
-    assert names[0] == "asked for"
-    assert names[-1] == "warm: held for pool gpu"
-    assert "bound: kube-system/agent-1" not in names
 
 
 def test_a_pool_tells_its_conditions_its_zones_and_its_reason() -> None:

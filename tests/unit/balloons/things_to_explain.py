@@ -6,6 +6,7 @@ from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen_cluster import SeenCluster
 from tests.seen_clusters import cluster
+from throttler.kube.pod import MANAGED_BY, POOL_LABEL
 
 
 def at(minute: int, second: int = 0) -> str:
@@ -30,7 +31,7 @@ def balloon(node: str) -> dict[str, Any]:
         "metadata": {
             "name": "warm-1",
             "namespace": "ml",
-            "labels": {"kube-balloons.github.io/pool": "gpu"},
+            "labels": {POOL_LABEL: "gpu", **MANAGED_BY},
             "ownerReferences": [{"kind": "ReplicaSet", "name": "r", "controller": True}],
         },
         "spec": {"nodeName": node, "containers": []},

@@ -26,7 +26,7 @@ from tests.doctor_cases import (
     workload,
 )
 from tests.unit.balloons.doctor.findings import sentences
-from throttler.kube.pod import POOL_LABEL
+from throttler.kube.pod import MANAGED_BY, POOL_LABEL
 
 PAUSE = "registry.k8s.io/pause:3.10"
 LOWER = {
@@ -39,7 +39,7 @@ KARPENTER = workload(
     "karpenter", "kube-system", image="public.ecr.aws/karpenter/controller:1.9.0", priorityClassName=None
 )
 BY_CLUSTER_AUTOSCALER = {kinds.DEPLOYMENTS: [autoscaler()], kinds.AUTOSCALER_STATUS: []}
-OURS = workload("ours", image="web:1", labels={POOL_LABEL: "warm"}, priorityClassName="zero")
+OURS = workload("ours", image="web:1", labels={POOL_LABEL: "warm", **MANAGED_BY}, priorityClassName="zero")
 
 
 def of_daemon_set(name: str, cpu: str) -> Thing:

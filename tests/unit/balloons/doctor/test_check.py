@@ -9,9 +9,9 @@ from balloons.cluster import kinds
 from balloons.doctor.check import Facts, Severity, called, is_pause, some
 from tests.doctor_cases import Cluster, pod, priority, workload
 from tests.seen_clusters import cluster
-from throttler.kube.pod import POOL_LABEL
+from throttler.kube.pod import MANAGED_BY, POOL_LABEL
 
-OF_P7 = {POOL_LABEL: "p7", "shape": "s"}
+OF_P7 = {POOL_LABEL: "p7", "shape": "s", **MANAGED_BY}
 
 
 def facts(objects: Cluster) -> Facts:
@@ -67,7 +67,7 @@ def test_each_pod_is_looked_at_once_however_many_placeholders_there_are() -> Non
     """Every pod's text was searched for the labels of every pool."""
     steps = []
     for count in (20, 200):
-        pools = [workload(f"p{i}", labels={POOL_LABEL: f"p{i}", "shape": "s"}) for i in range(count)]
+        pools = [workload(f"p{i}", labels={POOL_LABEL: f"p{i}", "shape": "s", **MANAGED_BY}) for i in range(count)]
         pods = [pod(f"w{i}", "n1", labels={"app": "web"}) for i in range(1000)] + [
             pod("b", labels={**OF_P7, "more": ""})
         ]
@@ -88,7 +88,7 @@ def test_each_pod_is_looked_at_once_however_many_placeholders_there_are() -> Non
 
 
 def test_placeholders_are_ours_and_anybodys_pause_below_zero() -> None:
-    ours = workload("ours", image="web:1", labels={"kube-balloons.github.io/pool": "warm"}, priorityClassName=None)
+    ours = workload("ours", image="web:1", labels={POOL_LABEL: "warm", **MANAGED_BY}, priorityClassName=None)
     found = facts(
         {
             **CLASSES,
@@ -98,6 +98,7 @@ def test_placeholders_are_ours_and_anybodys_pause_below_zero() -> None:
                 workload("high", priorityClassName="other"),
                 workload("unknown", priorityClassName="gone"),
                 workload("work", image="web:1"),
+                workload("ours-by-word", image="web:1", labels={POOL_LABEL: "warm"}, priorityClassName=None),
             ],
         }
     )
