@@ -120,7 +120,7 @@ def with_disks(facts: Facts) -> Iterator[Trouble]:
                 called(kinds.DEPLOYMENTS, placeholder),
                 f"its pods have {some(volumes)} volumes: cluster-autoscaler may not remove their nodes, and they are "
                 "slow to leave",
-                _patch(placeholder, '{"spec":{"template":{"spec":{"volumes":null}}}}'),
+                f"kubectl edit {called(kinds.DEPLOYMENTS, placeholder)}  # take out its volumes and their mounts",
             )
 
 
@@ -275,7 +275,7 @@ def expendable(facts: Facts) -> Iterator[Trouble]:
                 called(kinds.DEPLOYMENTS, placeholder),
                 f"its pods have priority {priority}, below cluster-autoscaler's cutoff {cutoff}: they neither hold a "
                 "node nor make it grow",
-                f"kubectl create priorityclass kube-balloons --value={cutoff} --preemption-policy=Never",
+                _with_priority(facts, placeholder, cutoff),
             )
 
 
@@ -288,8 +288,21 @@ def counts_as_empty(facts: Facts) -> Iterator[Trouble]:
                 called(kinds.DEPLOYMENTS, placeholder),
                 f"its pods have priority {priority}: evicting them costs Karpenter nothing, so their nodes count as "
                 "empty",
-                "kubectl create priorityclass kube-balloons --value=-10 --preemption-policy=Never",
+                _with_priority(facts, placeholder, CUTOFF),
             )
+
+
+def _with_priority(facts: Facts, placeholder: Mapping[str, Any], value: int) -> str:
+    """The command that gives its pods a class of this priority, and makes one where there is none."""
+    fitting = (
+        name
+        for name, priority_class in sorted(facts.classes.items())
+        if whole(priority_class, "value") == value and text(priority_class, "preemptionPolicy") == "Never"
+    )
+    own = OWN_CLASS if OWN_CLASS not in facts.classes else f"{OWN_CLASS}{value}"
+    name = next(fitting, own)
+    made = f"kubectl create priorityclass {own} --value={value} --preemption-policy=Never && " if name == own else ""
+    return made + _patch(placeholder, f'{{"spec":{{"template":{{"spec":{{"priorityClassName":"{name}"}}}}}}}}')
 
 
 def global_default_below(facts: Facts) -> Iterator[Trouble]:

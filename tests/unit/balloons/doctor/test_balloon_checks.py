@@ -25,7 +25,7 @@ from tests.doctor_cases import (
     room,
     workload,
 )
-from tests.unit.balloons.doctor.findings import sentences
+from tests.unit.balloons.doctor.findings import sentences, troubles
 from throttler.kube.pod import MANAGED_BY, POOL_LABEL
 
 PAUSE = "registry.k8s.io/pause:3.10"
@@ -170,3 +170,21 @@ def test_an_odd_share_is_no_threshold_and_a_node_of_no_size_is_used_up() -> None
     unknown["status"]["allocatable"] = {}
     balloon = pod("room-1", "n1", requests={"cpu": "3"})
     assert sentences("KB013", placed({kinds.NODES: [unknown], kinds.PODS: [balloon]})) == []
+
+
+@pytest.mark.parametrize(
+    ("classes", "makes", "name"),
+    [
+        ([], "kube-balloons", "kube-balloons"),
+        ([priority(-10, "mine")], "", "mine"),
+        ([priority(-10, "preempts", policy="PreemptLowerPriority")], "kube-balloons", "kube-balloons"),
+        ([priority(-5, "kube-balloons")], "kube-balloons-10", "kube-balloons-10"),
+    ],
+)
+def test_a_priority_that_is_too_low_is_put_right_by_one_command(classes: list[Thing], makes: str, name: str) -> None:
+    """A class that nobody uses changes nothing, and one that is there cannot be made again."""
+    (trouble,) = troubles("KB001", merged(room(-11), {kinds.PRIORITY_CLASSES: classes}))
+    made, _, patch = trouble.fix.rpartition(" && ")
+    assert made == (f"kubectl create priorityclass {makes} --value=-10 --preemption-policy=Never" if makes else "")
+    body = f'{{"spec":{{"template":{{"spec":{{"priorityClassName":"{name}"}}}}}}}}'
+    assert patch == f"kubectl patch deployment/room -n default --type=merge -p '{body}'"
