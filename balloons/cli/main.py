@@ -154,8 +154,16 @@ for command in (
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit with its code."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    _stand_in_for_closed_streams()
     _spell_out_what_cannot_be_written()
     sys.exit(_run(arguments, is_debug="--debug" in arguments))
+
+
+def _stand_in_for_closed_streams() -> None:
+    """Whoever starts us without a stream (`>&-`) hears nothing there. No file that we open may take its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def _spell_out_what_cannot_be_written() -> None:

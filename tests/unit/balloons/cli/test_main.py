@@ -172,6 +172,17 @@ def test_reader_that_goes_away_is_no_error() -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "code"),
+    [("version >&-", 0), ("frobnicate 2>&-", 2), ("plan --pods - --from x <&-", 2), ("version <&- >&- 2>&-", 0)],
+)
+def test_a_stream_that_is_closed_is_no_error(arguments: str, code: int) -> None:
+    run = subprocess.run(
+        ["bash", "-c", f"exec {sys.executable} -m balloons {arguments}"], capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, "unexpected" in run.stderr) == (code, False)
+
+
+@pytest.mark.parametrize(
     ("argv0", "name"),
     [
         ("/usr/local/bin/kubectl-balloons", "kubectl balloons"),
