@@ -148,7 +148,8 @@ def diagnosis_text(diagnosis: "Diagnosis", look: Look) -> list[str]:
         return [line for finding in diagnosis.findings for line in _block(finding, width, look)]
     headers = WIDE_DIAGNOSIS_COLUMNS if look.output == "wide" else DIAGNOSIS_COLUMNS
     rows = [_finding_row(finding) for finding in diagnosis.findings]
-    return lines(headers, rows, has_headers=look.has_headers) if rows else []
+    colours = _COLOURS if look.is_coloured else {}
+    return lines(headers, rows, has_headers=look.has_headers, colours=colours) if rows else []
 
 
 def summary(diagnosis: "Diagnosis", look: Look) -> list[str]:

@@ -1,6 +1,7 @@
 """`balloons doctor` from outside: files, dumps, exit codes, what goes to which stream."""
 
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -130,6 +131,14 @@ def test_escapes_in_names_are_spelled_out_on_a_terminal_and_in_a_pipe() -> None:
         assert "\x1b" not in shown
         assert "\u202e" not in shown
         assert "x\\x1b[2J\\u202e" in shown
+
+
+def test_a_table_has_the_colours_that_were_asked_for() -> None:
+    """`--color always` did nothing in a pipe."""
+    found = diagnose(read_archive(str(EXAMPLE)))
+    plain, coloured = (diagnosis_text(found, Look(is_coloured=colour)) for colour in (False, True))
+    assert [line[:5] for line in coloured[1:]] == ["\x1b[31m", "\x1b[33m", "\x1b[33m"]
+    assert [re.sub(r"\x1b\[\d*m", "", line) for line in coloured] == plain
 
 
 def test_names_are_never_cut_on_a_narrow_terminal() -> None:
