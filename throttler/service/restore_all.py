@@ -494,8 +494,12 @@ class InForce:
             return elector.may_write() and not self._is_needed
 
         while await may_go_on():
-            if (await self._give_back(elector, None, may_go_on)).is_all:
-                return
+            try:
+                if (await self._give_back(elector, None, may_go_on)).is_all:
+                    return
+            except Exception:
+                # Nobody awaits this task, and nobody else gives these back.
+                log.exception("leftovers not given back", again_in_s=LOOK_AGAIN_S)
             await asyncio.sleep(LOOK_AGAIN_S)
 
     async def _give_back(

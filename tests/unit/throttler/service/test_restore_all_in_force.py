@@ -41,8 +41,8 @@ class Scene:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.elector = FakeElector()
         self.steps: list[str] = []
-        self.given = [GivenBack()]
-        """How it goes, the last one for ever."""
+        self.given: list[GivenBack | Exception] = [GivenBack()]
+        """How it goes, or what is raised, the last one for ever."""
         self.holding = self.another()
 
         async def give_back(
@@ -50,7 +50,10 @@ class Scene:
         ) -> GivenBack:
             self.steps.append("given back" if lease == LEASE else "swept")
             self.steps += [throttle.metadata.name for throttle in gone]
-            return self.given.pop(0) if len(self.given) > 1 else self.given[0]
+            given = self.given.pop(0) if len(self.given) > 1 else self.given[0]
+            if isinstance(given, Exception):
+                raise given
+            return given
 
         monkeypatch.setattr(InForce, "_give_back", give_back)
 
@@ -117,8 +120,13 @@ async def test_what_the_last_throttle_did_not_give_back_is_given_back_whenever_i
         assert scene.steps == ["swept"] * times
 
 
-async def test_leftovers_that_could_not_be_given_back_are_tried_again(scene: Scene) -> None:
-    scene.given = [GivenBack(problems=("NodePool pool-a: no answer",)), GivenBack(done=1)]
+@pytest.mark.parametrize(
+    "at_first", [GivenBack(problems=("NodePool pool-a: no answer",)), PermissionError("the token's file")]
+)
+async def test_leftovers_that_could_not_be_given_back_are_tried_again(
+    scene: Scene, at_first: GivenBack | Exception
+) -> None:
+    scene.given = [at_first, GivenBack(done=1)]
     scene.holding.follow(is_needed=False)
     await asyncio.sleep(5 * LOOK_AGAIN_S)
     assert scene.steps == ["swept"] * 2
