@@ -34,10 +34,12 @@ if [ ! -x "$venv/bin/python" ]; then
   fi
 fi
 echo "Installing the packages of $lock ($what) ..." >&2
-if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"; then
+if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r "$lock"; then
   echo "The packages could not be installed: pip's message above says why. It needs a way to a Python package index." >&2
   exit 1
 fi
+# pip compiles one file at a time. A file that this Python cannot compile (a template, say) is none that it imports.
+"$venv/bin/python" -m compileall -qq -j 0 "$venv/lib" || true
 if [ "$venv" = .venv ]; then
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 fi
