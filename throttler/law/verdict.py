@@ -1,6 +1,6 @@
 """What the law decides at one moment, and why: the closed list of its reasons.
 
-A reason's name is the condition's reason, the Event's and the metric's label; its template is the sentence. Each has an
+A reason's name is the condition's reason, the Event's and the metric's label; its template is the sentence. Each has a
 section in docs/throttle-reasons.md and stands in docs/pacing.md.
 """
 
