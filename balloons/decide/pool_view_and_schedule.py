@@ -106,7 +106,8 @@ def percent_of(percent: int, whole: int) -> int:
 
 
 Late = tuple[str, NodeState]
-"""A node by uid and what keeps it: a test, a taint of its join, or (SICK) what it is short of. Each has its time."""
+"""A node by uid and what keeps it: a test, a taint of its join, what it is short of (SICK), or a taint that closes it
+(CLOSED). Each has its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,12 +233,13 @@ def view_of(
         census = refusing.census
     short = fitting.short(census, has_balloons=has_balloons)
     going = {node.name for node in census.by_state[NodeState.CLOSED] if is_leaving(node)}
+    tainted = _tainted(census)
     # Without a node nobody knows who makes them, and no balloon loses its node by a change of the template.
     may_be_bought = is_bought_by_karpenter(pool, claim) or not claim.nodes
     return PoolView(
         pool=pool,
         claim=claim,
-        census=census.corrected(_aged(census, short, rules, ages.late_s)),
+        census=census.corrected(_aged(census, short, tainted, rules, ages.late_s)),
         shapes=shapes,
         schedule=schedule,
         unbound=tuple(pod for pod in snapshot.unbound.get(pool.key, ()) if not pod.is_terminating),
@@ -245,7 +247,11 @@ def view_of(
         loads=loads,
         requests=requests,
         short=short,
-        late=(*_on_their_way(census), *((snapshot.nodes[name].uid, NodeState.SICK) for name in short)),
+        late=(
+            *_on_their_way(census),
+            *((snapshot.nodes[name].uid, NodeState.SICK) for name in short),
+            *((node.uid, NodeState.CLOSED) for node in tainted),
+        ),
         refusals=refusing.refusals,
         alone=refusing.alone,
         copies=labelled.copies,
@@ -404,11 +410,26 @@ def _on_their_way(census: Census) -> list[Late]:
     return [(node.uid, state) for state in states for node in census.by_state[state] if node.is_ready]
 
 
+def _tainted(census: Census) -> list[Node]:
+    """Held nodes that nothing closes but a taint: an agent that starts anew, or pressure, puts one on for a while."""
+    held = {balloon.node for balloon in census.balloons[NodeState.CLOSED]}
+    closed = (node for node in census.by_state[NodeState.CLOSED] if node.name in held)
+    return [node for node in closed if node.is_ready and not (node.is_cordoned or is_leaving(node))]
+
+
 def _aged(
-    census: Census, short: Mapping[str, Short], rules: Rules, late_s: Mapping[Late, float]
+    census: Census,
+    short: Mapping[str, Short],
+    tainted: Sequence[Node],
+    rules: Rules,
+    late_s: Mapping[Late, float],
 ) -> dict[str, NodeState]:
-    """What becomes of nodes that are short of something, and of those that have been on their way for too long."""
+    """What becomes of nodes that are short of something, of held ones with a taint, and of those that have been on
+    their way for too long."""
     states = dict.fromkeys(short, NodeState.SICK)
+    for node in tainted:
+        if late_s.get((node.uid, NodeState.CLOSED), 0.0) < rules.grace_s:
+            states[node.name] = NodeState.JOINING
     for state in (NodeState.WARM, NodeState.IDLE) if short else ():
         for node in census.by_state[state]:
             is_new = rules.wall_s - node.created_s < JOIN_LIMIT_S

@@ -299,6 +299,46 @@ def test_a_blip_of_a_kubelet_orders_no_node() -> None:
     assert decided.pools[0].because.reason is Reason.GROWING
 
 
+AGENT = (Taint("node.cilium.io/agent-not-ready", "NoSchedule"),)
+
+
+def test_an_agent_that_starts_anew_on_a_held_node_orders_no_other() -> None:
+    """Headroom bought a node for each, when a DaemonSet that taints nodes was rolled out."""
+    story = Story(a_pool(mode=Mode.HEADROOM, size=3, max_size=20)).settled()
+    for name in ("n000", "n001"):
+        story.world.change_node(name, taints=AGENT)
+        for _ in range(8):
+            decided = story.step(20.0)
+            assert (actions(decided), decided.pools[0].status.warm) == ([], 2)
+        story.world.change_node(name, taints=())
+        assert story.step().pools[0].status.warm == 3
+
+
+def test_a_held_node_with_a_taint_is_replaced_after_the_grace() -> None:
+    story = Story(a_pool(mode=Mode.HEADROOM, size=3, max_size=20)).settled()
+    story.world.change_node("n000", taints=AGENT)
+    for _ in range(9):
+        assert not actions(story.step(20.0))
+    assert story.step().pools[0].because.reason is Reason.GROWING
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"taints": AGENT, "is_cordoned": True}, {"taints": (*AGENT, Taint("karpenter.sh/disrupted", "NoSchedule"))}],
+    ids=["cordoned", "leaving"],
+)
+def test_a_held_node_that_somebody_takes_away_is_replaced_at_once(changes: dict[str, Any]) -> None:
+    story = Story(a_pool(mode=Mode.HEADROOM, size=3, max_size=20)).settled()
+    story.world.change_node("n000", **changes)
+    assert story.step().pools[0].because.reason is Reason.GROWING
+
+
+def test_nodes_with_a_taint_that_no_balloon_holds_are_not_waited_for() -> None:
+    """They may be another team's: a balloon would wait for each, and the autoscaler buy a node for it."""
+    story = Story(a_pool(mode=Mode.HEADROOM, size=3, max_size=3), taints=AGENT)
+    assert (story.step().pools[0].because.reason, story.world.replicas()) == (Reason.MAX_SIZE, 0)
+
+
 NOT_READY = {"is_ready": False, "conditions": frozenset({("Ready", "Unknown")})}
 
 
