@@ -5,6 +5,7 @@ Pure. The rules of labels and of a label selector are in the words of the CRDs' 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from operator import ge, gt, le, lt
 
 import msgspec
 
@@ -12,12 +13,14 @@ from throttler.kube.custom_objects import Problem, not_one_of
 
 Labels = Mapping[str, str]
 LONGEST_NUMBER = 63
-"""Characters of a label value, the only place where Gt and Lt find numbers."""
+"""Characters of a label value, the only place where numbers are compared."""
+COMPARISONS = {"Gt": gt, "Lt": lt, "Gte": ge, "Lte": le}
+"""The last two are in Karpenter's NodePools only (1.15)."""
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
 class Requirement(msgspec.Struct, frozen=True, rename="camel"):
-    """One `matchExpressions` entry; node affinity also knows Gt and Lt."""
+    """One `matchExpressions` entry; node affinity and Karpenter's NodePools also compare numbers."""
 
     key: str
     operator: str
@@ -48,7 +51,7 @@ def can_match(selector: LabelSelector, fixed: Labels) -> bool:
 
 
 def meets(requirement: Requirement, labels: Labels) -> bool:
-    """Whether labels meet one requirement, by the rules of node affinity (a superset of selectors)."""
+    """Whether labels meet one requirement, by the rules of node affinity (a superset of selectors) and of NodePools."""
     value = labels.get(requirement.key)
     match requirement.operator:
         case "In":
@@ -59,9 +62,7 @@ def meets(requirement: Requirement, labels: Labels) -> bool:
             return value is not None
         case "DoesNotExist":
             return value is None
-        case "Gt" | "Lt":
-            return _compares(requirement.operator, value, requirement.values)
-    return False
+    return _compares(requirement.operator, value, requirement.values)
 
 
 def requirements(selector: LabelSelector) -> list[Requirement]:
@@ -77,7 +78,7 @@ def opposite(requirement: Requirement) -> Requirement:
 
 
 def are_contrary(one: Requirement, other: Requirement) -> bool:
-    """Whether no node can meet both; node affinity's Gt and Lt are contrary to nothing."""
+    """Whether no node can meet both; comparisons of numbers are contrary to nothing."""
     if one.key != other.key:
         return False
     match sorted(((one.operator, one.values), (other.operator, other.values))):
@@ -90,11 +91,11 @@ def are_contrary(one: Requirement, other: Requirement) -> bool:
     return False
 
 
-def _compares(operator: str, value: str | None, bounds: Sequence[str]) -> bool:
+def _compares(how: str, value: str | None, bounds: Sequence[str]) -> bool:
     left, right = _whole(value or ""), _whole(bounds[0]) if len(bounds) == 1 else None
-    if left is None or right is None:
+    if how not in COMPARISONS or left is None or right is None:
         return False
-    return left > right if operator == "Gt" else left < right
+    return bool(COMPARISONS[how](left, right))
 
 
 def _whole(text: str) -> int | None:

@@ -20,6 +20,8 @@ WORDS = st.sampled_from(["", "a", "b"])
         ("DoesNotExist", "none", (), True), ("DoesNotExist", "empty", (), False),
         ("Gt", "gpus", ("4",), True), ("Gt", "gpus", ("8",), False), ("Lt", "gpus", ("+9",), True),
         ("Lt", "gpus", ("8",), False),
+        ("Gte", "gpus", ("8",), True), ("Gte", "gpus", ("9",), False),
+        ("Lte", "gpus", ("8",), True), ("Lte", "gpus", ("7",), False), ("Lte", "none", ("7",), False),
         ("Gt", "gpus", ("-1",), True), ("Gt", "none", ("0",), False), ("Gt", "pool", ("0",), False),
         ("Gt", "gpus", (), False), ("Gt", "gpus", ("1", "2"), False), ("Lt", "gpus", ("1_0",), False),
         ("Lt", "gpus", ("９",), False), ("Lt", "gpus", (" 9",), False), ("Lt", "gpus", ("9223372036854775808",), False),

@@ -143,6 +143,13 @@ def test_a_selector_is_met_by_labels_by_requirements_or_by_what_only_the_provide
     assert may_make(pool, Scheduling(node_selector=selector)) is is_possible
 
 
+def test_a_pool_that_asks_for_at_least_so_many_serves_who_asks_for_as_many() -> None:
+    """Gte and Lte, which Karpenter has beside Gt and Lt. Pods that only this pool may serve would starve."""
+    pool = a_pool(requirements=[term("cores", "Gte", "8"), term("cores", "Lte", "16")])
+    served = [cores for cores in ("4", "8", "16", "32") if may_make(pool, Scheduling(node_selector={"cores": cores}))]
+    assert served == ["8", "16"]
+
+
 @pytest.mark.parametrize(
     ("part", "is_possible"),
     [
