@@ -15,6 +15,10 @@ MESSAGE_LIMIT = 600
 """Characters kept of a server's message: enough for a CEL refusal, too short for a web page."""
 
 
+WEBHOOK_WORDS = ("admission webhook", "failed calling webhook", "conversion webhook")
+"""In which an API server says that a webhook, and not itself, failed or refused a request."""
+
+
 class ConfigError(Exception):
     """The kubeconfig or the in-cluster files cannot be used; the message names file and field."""
 
@@ -52,6 +56,11 @@ class ApiError(Exception):
         self.retry_after_s = retry_after_s
         self.causes = causes
         self.is_cured = False
+
+    @property
+    def is_of_webhook(self) -> bool:
+        """Whether a webhook failed or refused it: that says nothing about the API server."""
+        return any(words in self.message for words in WEBHOOK_WORDS)
 
 
 class UnreachableError(ApiError):

@@ -68,7 +68,8 @@ class Attempt:
     with its subresource (`pods`, `deployments/scale`); `code` the HTTP status as text, or `timeout` (no
     answer in time), `error` (no answer at all), `cancelled` (we gave up: says nothing about the server).
     `seconds` runs from sending to the last byte (for a watch: to the response headers) and leaves out the
-    wait in our own gate. `size_bytes` is the answer's body after decompression.
+    wait in our own gate. `size_bytes` is the answer's body after decompression. `is_of_webhook`: a webhook failed or
+    refused it, and not the server.
     """
 
     verb: str
@@ -76,6 +77,7 @@ class Attempt:
     code: str
     seconds: float
     size_bytes: int
+    is_of_webhook: bool = False
 
 
 AttemptObserver = Callable[[Attempt], None]
@@ -190,6 +192,7 @@ def retry_policy(
 class _Answer:
     code: str = ERROR
     size_bytes: int = 0
+    is_of_webhook: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +250,8 @@ class Caller:
                     is_open = is_stream and response.status == 200
                     body = b"" if is_open else await response.read()
                 answer.code, answer.size_bytes = str(response.status), len(body)
-            if not 200 <= response.status < 300:
-                raise error_from_answer(response.status, response.headers, body, _server_time(response.headers))
+                if not 200 <= response.status < 300:
+                    raise error_from_answer(response.status, response.headers, body, _server_time(response.headers))
         except (UnauthorizedError, TlsRefusedError) as error:
             error.is_cured = await self.credentials.renew(used)
             raise
@@ -267,9 +270,12 @@ class Caller:
             # Where the fence is shut nothing went over the wire: both say nothing about the server.
             answer.code = CANCELLED
             raise
+        except ApiError as error:
+            answer.is_of_webhook = error.is_of_webhook
+            raise
         finally:
-            took_s = clock() - started_at
-            self.observer(Attempt(request.verb, request.resource, answer.code, took_s, answer.size_bytes))
+            told = answer.code, clock() - started_at, answer.size_bytes, answer.is_of_webhook
+            self.observer(Attempt(request.verb, request.resource, *told))
 
 
 def _server_time(headers: Mapping[str, str]) -> datetime:

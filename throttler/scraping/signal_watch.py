@@ -57,8 +57,8 @@ class OwnAttempts:
         self._last: Reading | None = None
 
     def observe(self, attempt: Attempt) -> None:
-        """One attempt has ended; one that we gave up says nothing about the server."""
-        if attempt.code == CANCELLED:
+        """One attempt has ended; one that we gave up, or that a webhook spoilt, says nothing about the server."""
+        if attempt.code == CANCELLED or attempt.is_of_webhook:
             return
         counts = self._counts
         counts.requests += 1

@@ -70,7 +70,6 @@ class WriteResult:
 WRITTEN: Mapping[str, KindNames] = MappingProxyType({lever.WRITES_ON.kind: lever.WRITES_ON for lever in LEVERS})
 """Every kind that a lever writes on, by its name."""
 
-_WEBHOOK_WORDS = ("admission webhook", "failed calling webhook")
 _BY_ERROR: tuple[tuple[type[ApiError], LeverWriteOutcome], ...] = (
     (FencedError, LeverWriteOutcome.FENCED),
     (ConflictError, LeverWriteOutcome.CONFLICT),
@@ -156,7 +155,7 @@ def resource_of(write: LeverWrite) -> Resource:
 
 def outcome_of(error: ApiError) -> LeverWriteOutcome:
     """What an error of the client means for a write."""
-    if any(word in error.message for word in _WEBHOOK_WORDS):
+    if error.is_of_webhook:
         return LeverWriteOutcome.WEBHOOK
     return next((outcome for kind, outcome in _BY_ERROR if isinstance(error, kind)), LeverWriteOutcome.UNKNOWN)
 

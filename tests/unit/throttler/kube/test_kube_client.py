@@ -168,6 +168,22 @@ async def test_every_attempt_is_counted_below_the_retries():
     assert seen[3].size_bytes == 5
 
 
+@pytest.mark.parametrize(
+    ("words", "is_of_webhook"),
+    [
+        ('Internal error occurred: failed calling webhook "x.example": context deadline exceeded', True),
+        ("conversion webhook for cluster.x-k8s.io/v1beta1, Kind=MachineDeployment failed: no route to host", True),
+        ("etcdserver: request timed out", False),
+    ],
+)
+async def test_an_attempt_that_a_webhook_spoilt_says_so(words, is_of_webhook):
+    seen: list[Attempt] = []
+    api = api_that_answers(status_answer(500, "InternalError", words))
+    with pytest.raises(ServerError):
+        await client_for(api, observer=seen.append).get(THINGS, "n1")
+    assert [(attempt.code, attempt.is_of_webhook) for attempt in seen] == [("500", is_of_webhook)]
+
+
 async def test_a_timeout_says_what_was_asked():
     api = api_that_answers(never, never)
     with pytest.raises(AttemptTimeoutError, match=r"get /api/v1/nodes/n1 in 10\.0 s"):

@@ -55,6 +55,18 @@ def test_what_we_gave_up_ourselves_and_disruption_budgets_are_no_errors() -> Non
     assert (reading.requests, reading.errors) == (1, 0)
 
 
+def test_what_a_webhook_fails_is_not_the_servers_doing() -> None:
+    """One namespace's policy engine that is away would brake the joins of all."""
+    own = OwnAttempts(5.0)
+    own.reading(100.0)
+    for _ in range(20):
+        own.observe(Attempt("patch", "pods", "500", 3.0, 0, is_of_webhook=True))
+    own.observe(Attempt("patch", "pods", "200", 0.1, 0))
+    reading = own.reading(105.0)
+    assert reading is not None
+    assert (reading.requests, reading.errors, reading.latency_s) == (1, 0, pytest.approx(0.1))
+
+
 def test_a_quiet_window_is_no_latency_rather_than_zero() -> None:
     reading = reading_of()
     assert (reading.requests, reading.latency_s) == (0, None)
