@@ -1,7 +1,7 @@
 """Every API server found, and scraped at its own moments for as long as it exists.
 
 Servers are found by the EndpointSlices of default/kubernetes and counted by the identity Leases in kube-system; both
-are asked again every minute, and what was known stays when asking fails.
+are asked again every minute, sooner after one has fallen silent, and what was known stays when asking fails.
 
 One scrape has a connection of its own, gzip, no redirect, and limits on time and size. A body is inflated and filtered
 in a worker thread, off the loop, piece by piece as it arrives: the wanted lines and one megabyte are held, however
@@ -47,7 +47,7 @@ from throttler.scraping.settings_and_allowed_hosts import (
 from throttler.signals.metric_families import FAMILIES, BadTextError, WantedLines, parse_rows
 from throttler.signals.reading import Read, ReadError, ReadObserver, ReadOutcome, ignore_read
 from throttler.signals.sample_and_counted_requests import Sample, sample_from_rows
-from throttler.signals.servers import Address, Servers, alive_leases
+from throttler.signals.servers import LEASE_ALIVE_S, Address, Servers, alive_leases
 
 T = TypeVar("T")
 
@@ -332,6 +332,9 @@ def _host_port(host: str, port: int) -> str:
 
 REREAD_S = 60.0
 REREAD_AFTER_ERROR_S = 10.0
+LOST_S = 2 * LEASE_ALIVE_S
+"""A server that has been silent for no longer may have been replaced: EKS does so when a cluster grows, in the midst of
+a ramp. Growth waits for it, so it is looked for again as soon as after an error."""
 
 
 class ServerFinder:
@@ -499,11 +502,14 @@ class ScrapeWatch:
 
     async def _is_out_of_reach(self, wait_s: float) -> bool:
         """Waits until the servers should be looked for again; True at once when none of them was ever reached."""
-        due_s = _now_s() + wait_s
+        found_s = _now_s()
+        due_s = found_s + wait_s
         while (left_s := due_s - _now_s()) > 0:
             await asyncio.sleep(min(self._interval_s, left_s))
             if self._finder.has_other_way and self._none_was_reached():
                 return True
+            if any(_now_s() - server.since_s <= LOST_S for server in self.servers.silent(_now_s())):
+                due_s = min(due_s, found_s + REREAD_AFTER_ERROR_S)
         return False
 
     def _none_was_reached(self) -> bool:

@@ -134,6 +134,31 @@ async def test_a_server_that_leaves_the_slices_is_forgotten_and_a_new_one_follow
         assert {name for _, name in scraper.asked} == {"10.0.0.1:6443", "10.0.0.9:6443"}
 
 
+async def test_a_server_that_was_replaced_is_not_waited_for() -> None:
+    """A cloud replaces the servers of a cluster that grows: growth stands still while one is silent."""
+    client, scraper = FakeClient([slice_of(*THREE)], [lease()] * 3), FakeScraper()
+    async with watching(client, scraper) as watch:
+        await asyncio.sleep(61)
+        scraper.broken[NAMES[0]] = GONE
+        client.slices, client.leases = [slice_of("10.0.0.9", *THREE[1:])], [lease()] * 4
+        await asyncio.sleep(25)
+        assert set(silent(watch)) == {"unseen-1"}, "its Lease is still alive"
+        client.leases = [lease()] * 3
+        await asyncio.sleep(15)
+        assert silent(watch) == {}
+
+
+async def test_servers_are_looked_for_once_a_minute_while_nothing_has_just_happened() -> None:
+    client, scraper = FakeClient([slice_of(*THREE)], [lease()] * 4), FakeScraper()
+    async with watching(client, scraper):
+        await asyncio.sleep(61)
+        scraper.broken[NAMES[0]] = GONE
+        await asyncio.sleep(140)
+        client.asked.clear()
+        await asyncio.sleep(600)
+    assert 8 <= client.asked.count("endpointslices") <= 13
+
+
 async def test_a_failure_to_look_again_keeps_what_is_known_and_says_so() -> None:
     client = FakeClient([slice_of(*THREE)], [lease()] * 3)
     async with watching(client, FakeScraper()) as watch:
