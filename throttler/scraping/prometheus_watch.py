@@ -18,6 +18,7 @@ from throttler.signals.metric_families import (
     CPU,
     CPU_LIMIT,
     DISPATCHED,
+    JOIN_RESOURCES,
     LATENCY,
     MAX_VALUE,
     NOMINAL_LIMIT,
@@ -42,7 +43,6 @@ from throttler.signals.reading import (
 from throttler.signals.sample_and_counted_requests import (
     DEFAULT_LEVELS,
     FORWARDED,
-    JOIN_RESOURCES,
     JOIN_SUBRESOURCES,
     JOIN_VERBS,
     Sample,

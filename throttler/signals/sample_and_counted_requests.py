@@ -27,6 +27,7 @@ from throttler.signals.metric_families import (
     CPU_LIMIT,
     DISPATCHED,
     FAMILIES,
+    JOIN_RESOURCES,
     LATENCY,
     NOMINAL_LIMIT,
     OLD_SEATS,
@@ -44,18 +45,6 @@ from throttler.signals.metric_families import (
 )
 
 Labels = Mapping[str, str]
-JOIN_RESOURCES = frozenset(
-    {
-        ("", "nodes"),
-        ("", "pods"),
-        ("", "events"),
-        ("", "serviceaccounts"),
-        ("events.k8s.io", "events"),
-        ("coordination.k8s.io", "leases"),
-        ("storage.k8s.io", "csinodes"),
-        ("certificates.k8s.io", "certificatesigningrequests"),
-    }
-)
 JOIN_SUBRESOURCES = frozenset({"", "status", "binding", "token"})
 JOIN_VERBS = frozenset({"GET", "POST", "PUT", "PATCH", "APPLY"})
 
