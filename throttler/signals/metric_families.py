@@ -171,9 +171,9 @@ class WantedLines:
 
     def _keep(self, text: bytes) -> None:
         for needle, is_of_joins in _NEEDLES:
-            found = _found(text, needle)
+            lines = _found(text, needle)
             # Of a cluster with many kinds these are four in five.
-            self.lines.extend(filter(_OF_JOINS.search, found) if is_of_joins else found)
+            self.lines.extend(filter(_OF_JOINS.search, lines) if is_of_joins else lines)
         if len(self.lines) > MAX_ROWS:
             raise BadTextError(f"more than {MAX_ROWS} series of the families that are read")
 
