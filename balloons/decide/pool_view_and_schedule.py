@@ -221,7 +221,7 @@ def view_of(
     loads = {**snapshot.loads, **claim.own_loads} if claim.own_loads else snapshot.loads
     fitting = _Fitting(shapes, {**requests, **counted}, loads, rules)
     has_balloons = pool.spec.strategy is Strategy.BALLOON
-    if has_balloons and not is_explicit:
+    if not is_explicit:
         census = census.corrected(fitting.free_beside_work(census))
     hosts = {
         name: hosts_in(term, (other.spec.nodes.selector for other in (pool, *before))) for name, term in terms.items()

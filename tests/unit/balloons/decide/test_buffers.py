@@ -45,6 +45,18 @@ def test_a_daemon_that_grows_a_little_changes_no_unit() -> None:
     assert not actions(step(world, memory, 10.0)[0])
 
 
+def test_a_small_pod_that_leaves_a_unit_its_room_changes_nothing() -> None:
+    """The node counted as busy, and the autoscaler took it for free: the pool waited for ever, and for any machine."""
+    world = buffering()
+    world.change_pool(size=3)
+    _, memory = step(world, Memory())
+    world.add(work("node-debugger", "n000", requests={"pods": 1000}))
+    for second in range(10, 700, 60):
+        decided, memory = step(world, memory, second)
+        assert (actions(decided), decided.pools[0].because.reason) == ([], Reason.STEADY)
+    assert (decided.pools[0].status.warm, decided.pools[0].status.busy) == (3, 0)
+
+
 def test_no_unit_stands_for_a_node_that_is_short_of_devices() -> None:
     """It does not fit there, so the autoscaler would buy a node for it, beyond maxSize."""
     world = buffering()

@@ -80,6 +80,16 @@ def test_a_node_with_a_small_pod_is_held_again_after_its_balloon_went(spec: dict
     assert {balloon.node for balloon in story.world.balloons()} == set(story.world.nodes)
 
 
+def test_a_node_that_is_kept_by_annotations_stays_so_while_a_small_pod_runs_there() -> None:
+    """A CronJob made it busy for a minute, in which any autoscaler might remove it, and each run wrote it twice."""
+    story = Story(a_pool(strategy=Strategy.ANNOTATE)).settled()
+    story.world.add(work("cron", "n000", requests=parse_resources({"cpu": "100m", "pods": "1"})))
+    decided = story.step()
+    assert (actions(decided), decided.pools[0].status.warm) == ([], 3)
+    story.world.add(work("job", "n001", cpu="100"))
+    assert story.step().pools[0].status.busy == 1
+
+
 def test_a_node_with_a_small_pod_that_stops_being_ready_is_in_use() -> None:
     """Nobody orders another one in its place: the pod may go on running there."""
     story = Story(a_pool(mode=Mode.HEADROOM, size=2, max_size=20))
