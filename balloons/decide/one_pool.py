@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from balloons.api.pool import PoolStatus, Strategy
-from balloons.decide.census import NodeState
+from balloons.decide.census import JOIN_LIMIT_S, NodeState
 from balloons.decide.decision_and_reasons import (
     Action,
     AnnotateNode,
@@ -99,7 +99,8 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     free = [node for node in holdable if node.name not in taken] if reserved else holdable
     present = balloons_by_shape(view)
     waiting = _asked(view, present.total(), case.buffers_of(view))
-    aim = _aim(view, case.reserved, len(free), len(reserved), waiting, allowance, memory.granted)
+    wall_s = case.now.wall.timestamp()
+    aim = _aim(view, wall_s, case.reserved, len(free), len(reserved), waiting, allowance, memory.granted)
     asked = _ask(view, aim, memory.asked, case.now, is_shut=is_shut)
     aim = replace(aim, shape=asked.shape if asked is not None else "")
     freed = releases(reserved, case.reserved, view.loads, settings)
@@ -164,6 +165,7 @@ def _removals(view: PoolView, case: Case, memory: PoolMemory) -> Iterator[Remove
 
 def _aim(
     view: PoolView,
+    wall_s: float,
     reservations: Reservations,
     free: int,
     reserved: int,
@@ -180,14 +182,15 @@ def _aim(
     if view.claim.lost and not view.claim.nodes:
         return Target(0, 0, because=conflict(view))
     census = view.census
-    carried = {balloon.node for balloon in census.balloons[NodeState.JOINING]}
-    to_come = [node for node in census.by_state[NodeState.JOINING] if node.name not in carried]
+    joining, carried = census.by_state[NodeState.JOINING], {b.node for b in census.balloons[NodeState.JOINING]}
+    # No autoscaler counts on an old node that is expected back: it would buy one for a balloon that waits for that.
+    to_come = [node for node in joining if node.name not in carried and wall_s - node.created_s < JOIN_LIMIT_S]
     supply = Supply(
         busy=census.count(NodeState.BUSY),
         holdable=free,
         reserved=reserved,
-        joining=census.count(NodeState.JOINING),
-        carried=len(carried),
+        joining=len(joining),
+        carried=len(joining) - len(to_come),
         taken=taken_on_their_way(to_come, view.requests.get(view.shapes.main) or {}, reservations.unplaced),
         preflight=census.count(NodeState.PREFLIGHT),
         total=census.total,

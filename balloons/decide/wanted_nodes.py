@@ -36,8 +36,8 @@ class Supply:
     """The pool's nodes by what they can do for warmth now; counts of nodes.
 
     `holdable` are warm and idle nodes less those that wait for a pod (`reserved`); `joining` nodes will be usable
-    soon and the autoscaler knows them (`carried` of those have their balloon already, `taken` are for work that
-    waits), `preflight` nodes too but it does not; `total` counts every node.
+    soon (`carried` of those have their balloon already, or the autoscaler does not know them; `taken` are for work
+    that waits), `preflight` nodes too but it does not know any; `total` counts every node.
     """
 
     busy: int

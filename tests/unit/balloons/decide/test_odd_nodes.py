@@ -343,6 +343,24 @@ def test_a_held_node_that_somebody_takes_away_is_replaced_at_once(changes: dict[
     assert story.step().pools[0].because.reason is Reason.GROWING
 
 
+@pytest.mark.parametrize(
+    ("changes", "age_s", "waiting"),
+    [
+        ({"allocatable": {**GPUS, "nvidia.com/gpu": 7_000}}, 900.0, 0),
+        ({"is_ready": False, "conditions": frozenset({("Ready", "Unknown")})}, 900.0, 0),
+        ({"is_ready": False, "conditions": frozenset({("Ready", "False")})}, 100.0, 1),
+    ],
+    ids=["a GPU off the bus", "not Ready", "new"],
+)
+def test_for_a_node_that_is_expected_back_no_balloon_waits(changes: dict[str, Any], age_s: float, waiting: int) -> None:
+    """No autoscaler counts on it, so one was bought at once, beyond maxSize too, as after a job that broke a GPU."""
+    story = Story(a_pool(mode=Mode.HEADROOM, size=3, max_size=3))
+    story.world.change_node("n000", created_s=NOW.wall.timestamp() - age_s, **changes)
+    for _ in range(3):
+        decided = story.step()
+    assert (decided.pools[0].status.warm, decided.pools[0].status.pending) == (2, waiting)
+
+
 def test_nodes_with_a_taint_that_no_balloon_holds_are_not_waited_for() -> None:
     """They may be another team's: a balloon would wait for each, and the autoscaler buy a node for it."""
     story = Story(a_pool(mode=Mode.HEADROOM, size=3, max_size=3), taints=AGENT)
