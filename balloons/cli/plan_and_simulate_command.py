@@ -287,7 +287,7 @@ def simulate(**options: Any) -> int:
       balloons simulate --policy throttle --policy rate=60 --sweep servers=1,2,4
 
     It starts from the cluster, from a dump (--from), or from usual values (--offline). Figures that you give below
-    replace these. Times are medians of several runs.
+    replace these. Times are medians of several runs. docs/plan.md explains policies and faults.
     """
     from balloons.cli.make_plans_and_simulations import show_simulation
 
