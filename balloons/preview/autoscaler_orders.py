@@ -71,6 +71,8 @@ class Orders:
     def __init__(self, world: World, now_s: float, *, has_lever: bool) -> None:
         self._looks = Looks(world.look_s, world.is_look_prompted, world.rhythm)
         self._raise_every_s, self._taken_up_s = (world.raise_every_s, world.taken_up_s) if has_lever else (0.0, 0.0)
+        self._adds_up = not has_lever and not world.scenario.has_gate
+        """Whether so many more are allowed each time: the law, and whoever has a stock at a gate, say it of all."""
         self._ordered = self._asked = self._allowance = self._ceiling = 0
         """The ceiling is the most machines that may be ordered in all."""
         self._moved_s = -inf
@@ -87,6 +89,8 @@ class Orders:
 
     def allow(self, machines: int, now_s: float) -> None:
         """So many more may be ordered, as soon as a lever says so."""
+        if self._adds_up:
+            machines += self._allowance
         wanted = self._ordered + machines
         if self._ordered and wanted != self._ceiling:
             if wanted > self._ceiling and now_s < self._moved_s + self._raise_every_s:
@@ -102,10 +106,10 @@ class Orders:
         """A node has come, or is Ready."""
         self._looks.prompt(now_s)
 
-    def look(self, *, is_anybody_waiting: bool, now_s: float) -> None:
+    def look(self, waiting: int, now_s: float) -> None:
         """The autoscaler asks for what it may, if it is time for it; whoever waits then waits for its next look."""
-        if is_anybody_waiting and self._looks.is_due(now_s) and now_s >= self._moved_s + self._taken_up_s:
-            self._asked = self._allowance
+        if waiting and self._looks.is_due(now_s) and now_s >= self._moved_s + self._taken_up_s:
+            self._asked = min(waiting, self._allowance)
 
     def start(self, now_s: float) -> int:
         """How many machines the cloud starts now."""

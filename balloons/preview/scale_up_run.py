@@ -231,7 +231,7 @@ class _Run:
 
     def _order(self) -> None:
         """The autoscaler asks for machines when it looks, and the cloud starts them."""
-        self._orders.look(is_anybody_waiting=self._machines.waiting > 0, now_s=self._now_s)
+        self._orders.look(self._machines.waiting, self._now_s)
         if started := self._orders.start(self._now_s):
             self._machines.ask(started, self._now_s)
 

@@ -1,13 +1,14 @@
 """When the autoscaler looks at what waits, what it may order then, and how fast the cloud starts that."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from balloons.preview.autoscaler_orders import GATHER_S, Looks, Orders
 from balloons.preview.possible_worlds import World
-from tests.unit.balloons.preview.small_worlds import world
+from tests.unit.balloons.preview.small_worlds import ROOMY, world
 
 
 def looks_at_s(looks: Looks, until_s: float, prompts: Iterable[float] = ()) -> list[float]:
@@ -57,7 +58,7 @@ def ordered_ten(of: World, *, has_lever: bool = True) -> Orders:
     orders = Orders(of, 0.0, has_lever=has_lever)
     orders.allow(10, 0.0)
     orders.expect_look(0.0)
-    orders.look(is_anybody_waiting=True, now_s=0.0)
+    orders.look(1000, 0.0)
     assert orders.start(0.0) == 10
     return orders
 
@@ -68,10 +69,10 @@ def test_a_ceiling_is_raised_only_so_often(*, has_lever: bool, ordered: int) -> 
     orders = ordered_ten(world(raise_every_s=1.9, look_s=6.5), has_lever=has_lever)
     orders.allow(1, 5.0)
     orders.allow(9, 6.0)
-    orders.look(is_anybody_waiting=True, now_s=6.5)
+    orders.look(1000, 6.5)
     assert orders.start(6.5) == ordered
     orders.allow(9 - ordered, 7.0)
-    orders.look(is_anybody_waiting=True, now_s=13.0)
+    orders.look(1000, 13.0)
     assert orders.start(13.0) == 9 - ordered
 
 
@@ -79,7 +80,7 @@ def test_a_ceiling_is_lowered_at_once() -> None:
     orders = ordered_ten(world(raise_every_s=1.9, look_s=6.5))
     orders.allow(9, 5.0)
     orders.allow(2, 6.0)
-    orders.look(is_anybody_waiting=True, now_s=6.5)
+    orders.look(1000, 6.5)
     assert orders.start(6.5) == 2
 
 
@@ -88,7 +89,7 @@ def test_a_look_just_after_a_ceiling_has_moved_orders_nothing(moved: int, after_
     orders = ordered_ten(world(taken_up_s=0.5, is_look_prompted=True))
     orders.allow(moved, 7.0)
     orders.prompt_look(6.0 + after_s)
-    orders.look(is_anybody_waiting=True, now_s=7.0 + after_s)
+    orders.look(1000, 7.0 + after_s)
     assert orders.start(7.0 + after_s) == ordered
 
 
@@ -96,7 +97,7 @@ def test_machines_that_were_ordered_are_part_of_the_ceiling() -> None:
     orders = ordered_ten(world(raise_every_s=1.9))
     orders.allow(0, 9.5)
     orders.allow(4, 10.0)
-    orders.look(is_anybody_waiting=True, now_s=10.0)
+    orders.look(1000, 10.0)
     assert orders.start(10.0) == 4
 
 
@@ -104,8 +105,21 @@ def test_a_ceiling_that_is_told_again_has_not_moved() -> None:
     orders = ordered_ten(world(taken_up_s=0.4))
     orders.allow(5, 7.0)
     orders.allow(5, 10.0)
-    orders.look(is_anybody_waiting=True, now_s=10.0)
+    orders.look(1000, 10.0)
     assert orders.start(10.0) == 5
+
+
+@pytest.mark.parametrize(("has_gate", "has_lever", "ordered"), [(False, False, 12), (True, False, 3), (False, True, 3)])
+def test_what_a_pace_allows_adds_up_until_the_next_look(*, has_gate: bool, has_lever: bool, ordered: int) -> None:
+    """It allows a few each time that it is asked; the law, and a stock at a gate, say each time how many in all."""
+    for waiting in (1000, 2):
+        orders = Orders(world(replace(ROOMY, has_gate=has_gate)), 0.0, has_lever=has_lever)
+        orders.expect_look(0.0)
+        orders.look(waiting, 0.0)
+        for at_s in (2.0, 4.0, 6.0, 8.0):
+            orders.allow(3, at_s)
+        orders.look(waiting, 10.0)
+        assert orders.start(10.0) == min(waiting, ordered)
 
 
 def asking(machines: int, **cloud: object) -> Orders:
@@ -113,7 +127,7 @@ def asking(machines: int, **cloud: object) -> Orders:
     orders = Orders(world(**cloud), 0.0, has_lever=False)
     orders.allow(machines, 0.0)
     orders.expect_look(0.0)
-    orders.look(is_anybody_waiting=True, now_s=0.0)
+    orders.look(1000, 0.0)
     return orders
 
 
@@ -140,14 +154,14 @@ def test_a_cloud_without_a_burst_starts_one_at_a_time() -> None:
 def test_nothing_is_asked_for_while_nobody_waits_or_nothing_is_allowed() -> None:
     orders = Orders(world(), 0.0, has_lever=False)
     orders.expect_look(0.0)
-    orders.look(is_anybody_waiting=True, now_s=0.0)
+    orders.look(1000, 0.0)
     assert (orders.start(0.0), orders.is_launch_bound) == (0, False)
     orders.allow(7, 1.0)
-    orders.look(is_anybody_waiting=False, now_s=20.0)
+    orders.look(0, 20.0)
     assert orders.start(20.0) == 0
-    orders.look(is_anybody_waiting=True, now_s=20.0)
+    orders.look(1000, 20.0)
     assert orders.start(20.0) == 7
-    orders.look(is_anybody_waiting=True, now_s=30.0)
+    orders.look(1000, 30.0)
     assert orders.start(30.0) == 0, "what was allowed is used up"
 
 
@@ -159,18 +173,18 @@ def test_what_is_allowed_is_asked_for_at_the_next_look_and_started_once() -> Non
     made = new_orders()
     made.allow(5, 0.0)
     assert (made.start(0.0), made.is_launch_bound) == (0, False), "nobody has looked"
-    made.look(is_anybody_waiting=False, now_s=0.0)
+    made.look(0, 0.0)
     assert made.start(0.0) == 0, "nobody waits"
     made.expect_look(0.0)
-    made.look(is_anybody_waiting=True, now_s=0.0)
+    made.look(1000, 0.0)
     assert made.is_launch_bound
     assert (made.start(0.0), made.start(0.0), made.is_launch_bound) == (5, 0, False)
-    made.look(is_anybody_waiting=True, now_s=10.0)
+    made.look(1000, 10.0)
     assert made.start(10.0) == 0, "what was started is not allowed again"
     made.allow(3, 0.0)
-    made.look(is_anybody_waiting=True, now_s=15.0)
+    made.look(1000, 15.0)
     assert made.start(15.0) == 0, "the next look is at 20"
-    made.look(is_anybody_waiting=True, now_s=20.0)
+    made.look(1000, 20.0)
     assert made.start(20.0) == 3
 
 
@@ -178,16 +192,16 @@ def test_a_cloud_starts_its_burst_and_then_so_many_a_second() -> None:
     made = new_orders(launches_per_s=2.0, launch_burst=3)
     made.allow(30, 0.0)
     made.expect_look(0.0)
-    made.look(is_anybody_waiting=True, now_s=0.0)
+    made.look(1000, 0.0)
     assert [made.start(now_s) for now_s in (0.0, 0.25, 0.5, 1.0, 2.5, 12.5)] == [3, 0, 1, 1, 3, 3]
     assert made.is_launch_bound
     made.allow(0, 0.0)
-    made.look(is_anybody_waiting=True, now_s=12.5)
+    made.look(1000, 12.5)
     assert (made.start(13.0), made.is_launch_bound) == (0, False)
     slow = new_orders(launches_per_s=0.1, launch_burst=0)
     slow.allow(9, 0.0)
     slow.expect_look(0.0)
-    slow.look(is_anybody_waiting=True, now_s=0.0)
+    slow.look(1000, 0.0)
     assert [slow.start(now_s) for now_s in (0.0, 9.0, 10.0, 40.0)] == [0, 0, 1, 1]
 
 
@@ -196,18 +210,18 @@ def test_karpenter_orders_a_second_after_a_node_has_come() -> None:
     made.allow(2, 0.0)
     made.prompt_look(3.0)
     for now_s in (3.0, 3.75):
-        made.look(is_anybody_waiting=True, now_s=now_s)
+        made.look(1000, now_s)
         assert made.start(now_s) == 0
-    made.look(is_anybody_waiting=True, now_s=4.0)
+    made.look(1000, 4.0)
     assert made.start(4.0) == 2
     deaf = new_orders(is_look_prompted=False)
     deaf.allow(2, 0.0)
     deaf.expect_look(0.0)
-    deaf.look(is_anybody_waiting=True, now_s=0.0)
+    deaf.look(1000, 0.0)
     deaf.start(0.0)
     deaf.allow(2, 0.0)
     deaf.prompt_look(3.0)
-    deaf.look(is_anybody_waiting=True, now_s=4.0)
+    deaf.look(1000, 4.0)
     assert deaf.start(4.0) == 0
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from balloons.preview.forecast import Band, Forecast, Limit, Maker, PolicyError, policy_maker
-from balloons.preview.inputs import Known, PlanInputs, PoolFacts, StatedError, assumed_inputs
+from balloons.preview.inputs import Known, PlanInputs, PoolFacts, Stated, StatedError, assumed_inputs, with_stated
 from balloons.preview.scale_up_plan import PlanError
 from balloons.preview.simulate import Sweep, simulate, simulation_json
 from tests.unit.balloons.preview.made_runs import forecast_of, moment, run
@@ -116,3 +116,12 @@ def test_a_pool_that_is_not_there_is_named_with_those_that_are() -> None:
         simulate(given, "c", 5, ["none"])
     with pytest.raises(PlanError, match="there are: none"):
         simulate(replace(given, pools=()), "", 5, ["none"])
+
+
+@pytest.mark.whole
+def test_without_a_gate_nodes_come_at_the_rate_that_was_asked_for() -> None:
+    """What a rate allowed between two looks of the autoscaler was lost, four fifths of it."""
+    given = with_stated(assumed_inputs(), Stated(boot=20, join=10, servers=3, server_cores=64, controller_qps=1000))
+    ends_s = {cell.policy: cell.side.eta_s or 0.0 for cell in simulate(given, "", 120, ["rate=60", "rate=120"])}
+    assert ends_s["rate=60"] == pytest.approx(120 + 10 + 20 + 10, rel=0.15)
+    assert ends_s["rate=120"] == pytest.approx(60 + 10 + 20 + 10, rel=0.15)
