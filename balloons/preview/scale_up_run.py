@@ -138,6 +138,8 @@ class _Run:
         self._orders = Orders(world, self._now_s, has_lever=isinstance(policy, LawPolicy))
         self._moments: list[FlowMoment] = []
         self._busy_s = self._sent = self._worst_s = 0.0
+        self._out_s = 0.0
+        """For how long no server has answered; 0 while one does."""
         self._ask_s, self._scrape_s = self._now_s, self._now_s + world.rhythm * scenario.scrape_s
         self._patience_s = _patience_s(world)
 
@@ -197,7 +199,7 @@ class _Run:
         self._serve()
         self._now_s += self._step_s
         ended = self._joining.ended
-        self._joining.advance(self._step_s, self._now_s)
+        self._joining.advance(0.0 if self._out_s else self._step_s, self._now_s)
         if self._joining.ended > ended:
             self._poke()
 
@@ -250,18 +252,24 @@ class _Run:
 
     def _serve(self) -> None:
         scenario, step_s = self._scenario, self._step_s
-        offered = self._joining.progress(step_s / self._join_s, self._server.felt.accepted)
-        self._sent += offered * REQUESTS
-        nodes = scenario.nodes_before + self._joining.under_way + self._joining.ended
-        work = offered * scenario.join_weight * (_COST + _GROWTH * nodes)
-        others = self._others(nodes) * step_s
         ups = sum(self._ups()) if scenario.faults else scenario.servers
+        # Where nobody answers joins stand still, and whoever asks waits until somebody does.
+        self._out_s = 0.0 if ups else self._out_s + step_s
         if ups:
+            offered = self._joining.progress(step_s / self._join_s, self._server.felt.accepted)
+            self._sent += offered * REQUESTS
+            nodes = scenario.nodes_before + self._joining.under_way + self._joining.ended
+            work = offered * scenario.join_weight * (_COST + _GROWTH * nodes)
+            others = self._others(nodes) * step_s
             requests = offered * REQUESTS + others / VISITOR_COST
             capacity = scenario.capacity * speed_factor(scenario, self._now_s)
             self._server.step(requests / ups, (work + others) / ups, capacity, self._now_s, step_s)
         if self._now_s >= 0.0:
-            self._worst_s = max(self._worst_s, self._server.felt.latency_s)
+            self._worst_s = max(self._worst_s, self._latency_s)
+
+    @property
+    def _latency_s(self) -> float:
+        return max(self._server.felt.latency_s, self._out_s)
 
     def _ups(self) -> list[bool]:
         """Which servers answer: one of the fluid's speaks for each, and the law sees them all."""
@@ -295,7 +303,7 @@ class _Run:
                 ready=self._joining.ended,
                 window=window,
                 utilisation=min(1.0, (server.busy_s - self._busy_s) / span_s) if span_s else 0.0,
-                latency_s=server.felt.latency_s,
+                latency_s=self._latency_s,
                 requests_per_s=self._sent / span_s if span_s else 0.0,
                 pods_queued=self._joining.pods_queued,
                 is_launch_bound=is_launch_bound,

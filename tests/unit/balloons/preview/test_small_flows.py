@@ -137,6 +137,15 @@ def test_where_no_server_answers_nothing_is_done() -> None:
     assert run(dark).moments[8].utilisation == 0.0
 
 
+def test_while_no_server_answers_joins_stand_still_and_others_wait_for_that_long() -> None:
+    """With the only one down nothing changed: joins went on, and nobody waited."""
+    found = run(replace(FOUR, faults=(ServerLoss(at_s=15.0, for_s=60.0),)))
+    assert found.done_s == pytest.approx((run().done_s or 0.0) + 60.0, abs=1.0)
+    assert found.worst_latency_s == 60.0
+    one_of_two = run(replace(FOUR, servers=2, faults=(ServerLoss(at_s=15.0, for_s=60.0),)))
+    assert (one_of_two.done_s, one_of_two.worst_latency_s) == (run().done_s, pytest.approx(run().idle_latency_s))
+
+
 def test_bursts_of_lists_cost_what_a_list_of_so_many_nodes_costs() -> None:
     burst = ListBurst(at_s=-60.0, for_s=600.0, per_s=500.0)
     listed = replace(FOUR, nodes_before=5000, background=0.1, lead_s=60.0, faults=(burst,))
