@@ -43,7 +43,6 @@ DUMP_FILE = "a file that `balloons dump` wrote"
 PLAN_FILE = "a file that `balloons plan --save FILE` wrote"
 _COUNT = re.compile(r"[0-9]{1,20}")
 _NUMBER = re.compile(r"[+-]?[0-9]*\.?[0-9]+(e[+-]?[0-9]{1,4})?", re.ASCII | re.IGNORECASE)
-_ZERO = re.compile(r"0+(\.0+)?s?")
 
 
 class Choice(click.Choice[str]):
@@ -126,14 +125,12 @@ class Seconds(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds; fails with what is accepted."""
-        from throttler.kube.quantities_and_durations import DurationError, parse_duration
+        from throttler.kube.quantities_and_durations import DurationError, parse_time
 
         if isinstance(value, int | float):
             return float(value)
-        if _ZERO.fullmatch(value):
-            return 0.0
         try:
-            return parse_duration(f"{value}s" if value.replace(".", "", 1).isdecimal() else value)
+            return parse_time(f"{value}s" if value.replace(".", "", 1).isdecimal() else value)
         except DurationError as error:
             return self.fail(str(error), param, ctx)
 

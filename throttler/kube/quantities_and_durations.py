@@ -150,6 +150,7 @@ LONGEST_DURATION_S = 31 * 24 * 3600.0
 
 _DURATION = re.compile(DURATION_PATTERN, re.ASCII)
 _DURATION_PART = re.compile(r"([0-9.]+)([hms])", re.ASCII)
+_ZERO = re.compile(r"0+(\.0+)?[hms]?", re.ASCII)
 _MILLISECONDS = {"h": 3_600_000, "m": 60_000, "s": 1000}
 
 
@@ -167,6 +168,11 @@ def parse_duration(text: str) -> float:
     if not 0 < seconds <= LONGEST_DURATION_S:
         raise DurationError(duration_sentence(text))
     return seconds
+
+
+def parse_time(text: str) -> float:
+    """As `parse_duration`; also 0, in any unit or in none."""
+    return 0.0 if _ZERO.fullmatch(text) else parse_duration(text)
 
 
 def duration_sentence(text: str) -> str:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from math import inf
 
-from throttler.kube.quantities_and_durations import DurationError, parse_duration
+from throttler.kube.quantities_and_durations import DurationError, parse_time
 
 LONG_AGO_S = -1e6
 """Before any scenario begins."""
@@ -208,13 +208,9 @@ def fault_of(text: str) -> Fault:
         raise FaultError(f"fault {text!r} is not accepted; accepted: {ACCEPTED_FAULTS}")
     kind, at, length, amount = match.groups()
     try:
-        return _made(kind, _seconds(at), _seconds(length), None if amount is None else float(amount))
+        return _made(kind, parse_time(at), parse_time(length), None if amount is None else float(amount))
     except (DurationError, ValueError) as error:
         raise FaultError(f"fault {text!r}: {error}") from error
-
-
-def _seconds(text: str) -> float:
-    return 0.0 if text.strip("0s.") == "" else parse_duration(text)
 
 
 def _made(kind: str, at_s: float, for_s: float, amount: float | None) -> Fault:

@@ -99,6 +99,8 @@ def test_a_burst_of_lists_counts_by_the_part_of_the_stretch_that_it_fills() -> N
     ("text", "fault"),
     [
         ("loss@90s+3m", ServerLoss(at_s=90.0, for_s=180.0)),
+        ("loss@0m+3m", ServerLoss(at_s=0.0, for_s=180.0)),
+        ("loss@0+0.0h", ServerLoss(at_s=0.0, for_s=0.0)),
         ("blind@0+1m", Blindness(at_s=0.0, for_s=60.0)),
         ("slow@10s+20s=0.01", Slowdown(at_s=10.0, for_s=20.0, factor=0.01)),
         ("slow@10s+20s=1", Slowdown(at_s=10.0, for_s=20.0, factor=1.0)),
