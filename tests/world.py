@@ -23,6 +23,7 @@ from balloons.decide.decision_and_reasons import (
     ReleaseBalloon,
     RemoveFailed,
 )
+from balloons.view.claim import Claim, Selectors
 from balloons.view.node_load_and_devices import NodeLoad, load_of
 from balloons.view.snapshot import (
     Deployment,
@@ -39,6 +40,7 @@ from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, PodKind, Scheduling
 from throttler.kube.quantities_and_durations import fits, minus, parse_resources, total
 from throttler.kube.selectors import LabelSelector, Requirement, meets
 from throttler.kube.taints import Toleration, untolerated
+from throttler.levers.lever import Lane
 
 NOW = Now(1_000.0, datetime(2026, 11, 21, 12, 0, tzinfo=UTC))
 POOL_KEY = ObjectKey("team-a", "gpu")
@@ -104,6 +106,18 @@ def daemon(name: str, node: str, cpu: str = "500m") -> Pod:
     return work(name, node, cpu=cpu, kind=PodKind.DAEMON, owner=OwnerReference("DaemonSet", "ds", controller=True))
 
 
+def claim_nodes(
+    pools: Iterable[BalloonPool], nodes: Mapping[str, Node], loads: Mapping[str, NodeLoad]
+) -> dict[ObjectKey, Claim]:
+    """Which nodes each of the pools claims."""
+    return Selectors(pools).claims(nodes.values(), loads)
+
+
+def a_lane(allowance: int) -> tuple[Lane]:
+    """What a throttle says that lets so many nodes start, whosever they are."""
+    return (Lane(LabelSelector(), allowance),)
+
+
 @dataclass
 class World:
     """Objects by name; `apply` carries a decision out, `settle` lets controllers and scheduler do their work."""
@@ -128,7 +142,7 @@ class World:
     def snapshot(self, **changes: Any) -> Snapshot:
         """What a complete view of this world says."""
         live = list(self.pods.values())
-        return replace(
+        seen = replace(
             Snapshot(
                 pools=dict(self.pools),
                 nodes=dict(self.nodes),
@@ -144,6 +158,7 @@ class World:
             ),
             **changes,
         )
+        return replace(seen, claims=claim_nodes(seen.pools.values(), seen.nodes, seen.loads))
 
     def loads(self) -> dict[str, NodeLoad]:
         """The load of every node."""

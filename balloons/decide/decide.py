@@ -41,13 +41,13 @@ from balloons.decide.strategies import (
     lowered_buffers_unseen,
     lowered_unseen,
 )
-from balloons.view.claim import Bound, Claim, Refusal, claim_nodes, precedence
+from balloons.view.claim import Bound, Refusal, precedence
 from balloons.view.node_load_and_devices import USUAL_PRIORITY
 from balloons.view.snapshot import Deployment, Now, Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, Node
 from throttler.kube.reasons_and_events import MOST_ERROR_TEXT, Because, because
-from throttler.kube.selectors import LabelSelector, can_match, matches
+from throttler.kube.selectors import can_match, matches
 from throttler.levers.lever import Lane
 
 _KINDS: Mapping[Strategy, tuple[str, ...]] = {
@@ -85,13 +85,6 @@ class Purse:
         """The first lane that may be the pool's: where its labels do not tell, it is paced rather than not."""
         labels = pool.spec.nodes.selector.match_labels
         return next((i for i, lane in enumerate(self._lanes) if can_match(lane.nodes, labels)), None)
-
-
-def lanes_of(allowance: int | Sequence[Lane] | None) -> Sequence[Lane]:
-    """One number is one lane for all nodes; None is no lane at all."""
-    if isinstance(allowance, int):
-        return (Lane(LabelSelector(), allowance),)
-    return allowance or ()
 
 
 def sweep(
@@ -158,26 +151,23 @@ def decide(
     memory: Memory,
     settings: DecideSettings,
     now: Now,
-    allowance: int | Sequence[Lane] | None = None,
+    lanes: Sequence[Lane] | None = None,
 ) -> tuple[Decision, Memory]:
     """What to do now, and what to remember.
 
-    `allowance` is how many more nodes may start now: over all pools, or lane by lane (None: as many as wanted). With
-    an incomplete or stale view nothing moves in any pool but what keeps `maxSize`, and the memory stays as it was; only
-    what was missed while everything was in view has to be missed anew.
+    `lanes` say how many more nodes may start now (None: as many as wanted). With an incomplete or stale view nothing
+    moves in any pool but what keeps `maxSize`, and the memory stays as it was; only what was missed while everything
+    was in view has to be missed anew.
     """
     invalid = tuple(_refused(key, text) for key, text in sorted(snapshot.invalid.items()))
     refused = tuple(_turned_away(key, refusal) for key, refusal in sorted(snapshot.refused.items()))
-    claims = snapshot.claims
-    if claims is None:
-        claims = claim_nodes(snapshot.pools.values(), snapshot.nodes, snapshot.loads)
     left_alone = blind(snapshot, settings)
     if left_alone is not None:
-        frozen, memory = _unseen(snapshot, memory, claims, left_alone)
+        frozen, memory = _unseen(snapshot, memory, left_alone)
         return Decision((*invalid, *refused, *frozen)), replace(memory, gone_since_s={})
     unready = unready_since(snapshot.nodes.values(), memory.unready_since_s, now, is_first=not memory.pools)
     buffers = buffers_by_pool(snapshot)
-    pools, failed = _look_at_all(snapshot, memory, claims, buffers, ages_s(unready, now), settings, now)
+    pools, failed = _look_at_all(snapshot, memory, buffers, ages_s(unready, now), settings, now)
     active = [own.view.census for own in pools if own.gives_way]
     ours = snapshot.priority_classes.get(settings.priority_class)
     # Over all pools that give way: a pod is given one node, and not one per pool.
@@ -193,7 +183,7 @@ def decide(
         memory.looked,
         memory.open_since_s,
     )
-    purse = Purse(lanes_of(allowance))
+    purse = Purse(lanes or ())
     case = Case(snapshot, settings, now, reserved, _annotated(snapshot), buffers)
     decisions, pool_memory = _decide_all(pools, case, memory, purse)
     sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now)
@@ -211,9 +201,7 @@ def _annotated(snapshot: Snapshot) -> Mapping[str, Sequence[Node]]:
     return annotated
 
 
-def _unseen(
-    snapshot: Snapshot, memory: Memory, claims: Mapping[ObjectKey, Claim], left_alone: Because
-) -> tuple[list[PoolDecision], Memory]:
+def _unseen(snapshot: Snapshot, memory: Memory, left_alone: Because) -> tuple[list[PoolDecision], Memory]:
     """What is done for pools that nobody sees; remembered is what their Deployments and buffers were heard to have."""
     # Without the nodes, balloons that fell may be those of nodes that stopped being Ready: they are not to go.
     sees_nodes = not snapshot.is_complete and not any(words.split()[0] == "nodes" for words in snapshot.missing)
@@ -232,7 +220,7 @@ def _unseen(
                     unseen[stored.key], lower = lowered_unseen(stored, memory.unseen.get(stored.key), away, left_alone)
                     actions += lower
             if sees_nodes and version and is_bounded(pool, Strategy.CAPACITY_BUFFER):
-                own, nodes = buffers.get(key, PoolBuffers()), len(claims[key].nodes)
+                own, nodes = buffers.get(key, PoolBuffers()), len(snapshot.claims[key].nodes)
                 before = memory.unseen_buffers.get(key)
                 unseen_buffers[key], lower = lowered_buffers_unseen(pool, own, version, before, nodes, left_alone)
                 actions += lower
@@ -245,7 +233,6 @@ def _unseen(
 def _look_at_all(
     snapshot: Snapshot,
     memory: Memory,
-    claims: Mapping[ObjectKey, Claim],
     buffers: Mapping[ObjectKey, PoolBuffers],
     unready: Mapping[str, Unready],
     settings: DecideSettings,
@@ -262,7 +249,7 @@ def _look_at_all(
             past = memory.pools.get(pool.key, PoolMemory())
             ages = Ages(unready, {late: now.monotonic_s - since_s for late, since_s in past.late_since_s.items()})
             templates = buffers.get(pool.key, PoolBuffers()).templates
-            claim, earlier = claims[pool.key], pools[:at]
+            claim, earlier = snapshot.claims[pool.key], pools[:at]
             view = view_of(pool, claim, snapshot, labelled, settings, now, ages, past.refusals, earlier, templates)
             late_since = {late: past.late_since_s.get(late, now.monotonic_s) for late in view.late}
             balloons = [balloon.uid for balloon in snapshot.failed.get(pool.key, ())]

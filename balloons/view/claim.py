@@ -255,13 +255,6 @@ class Selectors:
         return {key: replace(claim, nodes=lists[key]) if key in lists else claim for key, claim in claims.items()}
 
 
-def claim_nodes(
-    pools: Iterable[BalloonPool], nodes: Mapping[str, Node], loads: Mapping[str, NodeLoad]
-) -> dict[ObjectKey, Claim]:
-    """Every pool's claim, for whoever has no selectors at hand."""
-    return Selectors(pools).claims(nodes.values(), loads)
-
-
 def is_bought_by_karpenter(pool: BalloonPool, claim: Claim) -> bool:
     """Whether Karpenter makes nodes for the pool's balloons."""
     return pool.spec.mode is Mode.HEADROOM and any(KARPENTER_POOL_LABEL in node.labels for node, _ in claim.nodes)

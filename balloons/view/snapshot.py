@@ -139,8 +139,8 @@ class Snapshot:
     templates: Mapping[ObjectKey, StoredObject] = field(default_factory=dict)
     buffer_version: str = ""
     """API version under which CapacityBuffer is served, or empty when it is not."""
-    claims: Mapping[ObjectKey, Claim] | None = None
-    """Which nodes each pool claims, where the view keeps that up to date; None: to be worked out from the rest."""
+    claims: Mapping[ObjectKey, Claim] = field(default_factory=dict)
+    """Which nodes each of the `pools` claims."""
     server_minor: int = 0
     """Minor version of the API server, 0 when unknown."""
     resting: frozenset[ObjectKey] = frozenset()

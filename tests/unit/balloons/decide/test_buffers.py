@@ -11,7 +11,7 @@ from balloons.decide.decision_and_reasons import Action, ApplyObject, Decision, 
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import PoolBuffers, lowered_buffers_unseen
 from balloons.view.snapshot import StoredObject
-from tests.world import NOW, POOL_KEY, SIZE, World, a_pool, daemon, later, nodes, work
+from tests.world import NOW, POOL_KEY, SIZE, World, a_lane, a_pool, daemon, later, nodes, work
 from throttler.kube.metadata import Metadata
 from throttler.kube.reasons_and_events import because
 
@@ -107,13 +107,13 @@ def test_units_that_a_throttle_let_out_stay_while_their_machines_come() -> None:
     world, memory, units = buffering(), Memory(), []
     world.change_pool(size=8, max_size=20)
     for seconds, allowance in ((0.0, 2), (10.0, 0), (20.0, 0), (30.0, 1), (40.0, 0)):
-        decided, memory = decide(world.snapshot(**BUFFERS), memory, SETTINGS, later(NOW, seconds), allowance)
+        decided, memory = decide(world.snapshot(**BUFFERS), memory, SETTINGS, later(NOW, seconds), a_lane(allowance))
         world.apply(decided)
         units += [stored.spec["replicas"] for stored in world.buffers.values()]
     assert units == [5, 5, 5, 6, 6]
     assert memory.pools[POOL_KEY].granted == 3
     world.nodes = nodes(6)
-    decided, memory = decide(world.snapshot(**BUFFERS), memory, SETTINGS, later(NOW, 50.0), 0)
+    decided, memory = decide(world.snapshot(**BUFFERS), memory, SETTINGS, later(NOW, 50.0), a_lane(0))
     assert (actions(decided), memory.pools[POOL_KEY].granted) == ([], 0), "they have come, and let out nothing more"
 
 

@@ -10,9 +10,8 @@ from balloons.balloon_manifest import hosts_in
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Decision, Memory, Reason
 from balloons.decide.settings import DecideSettings
-from balloons.view.claim import claim_nodes
 from balloons.view.snapshot import Deployment
-from tests.world import CLASS, NOW, POOL_KEY, World, a_node, a_pool, later, nodes
+from tests.world import CLASS, NOW, POOL_KEY, World, a_node, a_pool, claim_nodes, later, nodes
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.selectors import LabelSelector, Requirement, matches
 

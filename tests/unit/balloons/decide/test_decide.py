@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes, PoolSpec
-from balloons.decide.decide import Purse, decide, lanes_of
+from balloons.decide.decide import Purse, decide
 from balloons.decide.decision_and_reasons import Memory
 from balloons.decide.settings import DecideSettings
 from balloons.decide.wanted_nodes import Supply, target
-from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, work
+from tests.world import NOW, POOL_KEY, World, a_lane, a_node, a_pool, later, work
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.levers.lever import Lane
 
@@ -42,11 +42,6 @@ def test_a_lane_without_a_number_bounds_nobody() -> None:
     assert not purse.is_shut(a_pool("cpu", nodes=PoolNodes(CPU)))
 
 
-def test_one_number_is_a_lane_for_all() -> None:
-    assert Purse(lanes_of(7)).left(a_pool("gpu")) == 7
-    assert Purse(lanes_of(None)).left(a_pool("gpu")) is None
-
-
 def test_preempted_balloons_that_wait_again_are_growth_like_any_other() -> None:
     aim = target(HEADROOM, None, Supply(busy=8, holdable=0, total=8), asked=8, allowance=3, granted=0)
     assert (aim.wait, aim.starts, aim.granted, aim.lacking) == (3, 3, 3, 10)
@@ -70,7 +65,7 @@ def test_no_more_nodes_start_than_the_allowance_says(asked: int, granted: int, j
 def test_a_burst_that_preempts_balloons_does_not_make_the_cluster_grow_at_once() -> None:
     nodes = {name: a_node(name) for name in (f"n{i}" for i in range(6))}
     world = World.of(a_pool(mode=Mode.HEADROOM, size=6, max_size=50), nodes=nodes)
-    decided, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW, allowance=0)
+    decided, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW, a_lane(0))
     world.apply(decided)
     world.settle()
     world.add(*(work(f"burst-{i}") for i in range(6)))
@@ -79,7 +74,7 @@ def test_a_burst_that_preempts_balloons_does_not_make_the_cluster_grow_at_once()
     waiting = world.snapshot().unbound[POOL_KEY]
     assert len(waiting) == 6, "the ReplicaSet has put new balloons in the place of those that were preempted"
     for seconds, replicas in ((1, 2), (2, 4), (3, 6), (4, 6)):
-        decided, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, seconds), allowance=2)
+        decided, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, seconds), a_lane(2))
         world.apply(decided)
         world.settle()
         assert world.replicas() == replicas

@@ -27,8 +27,7 @@ from balloons.decide.decision_and_reasons import (
     ReleaseBalloon,
 )
 from balloons.decide.settings import DecideSettings
-from balloons.view.claim import claim_nodes
-from tests.world import NOW, POOL_KEY, World, a_node, a_pool, daemon, later, work
+from tests.world import NOW, POOL_KEY, World, a_node, a_pool, claim_nodes, daemon, later, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import PodKind, Scheduling

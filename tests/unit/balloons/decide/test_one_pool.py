@@ -9,7 +9,7 @@ from balloons.api.pool import Mode, PoolNodes, Schedule
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import ApplyObject, Decision, Memory, PoolDecision, Reason, ReleaseBalloon
 from balloons.decide.settings import DecideSettings
-from tests.world import NOW, POOL_KEY, World, a_pool, later, nodes, work
+from tests.world import NOW, POOL_KEY, World, a_lane, a_pool, later, nodes, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import PodKind
 from throttler.kube.selectors import LabelSelector
@@ -84,7 +84,7 @@ def test_a_pool_that_asks_for_no_shape_leaves_the_whole_allowance_to_the_next() 
     spec: dict[str, Any] = {"mode": Mode.HEADROOM, "max_size": 10}
     blank = a_pool("blank", size=4, nodes=PoolNodes(LabelSelector({"pool": "blank"})), **spec)
     world = World.of(blank, a_pool(created_s=1.0, size=8, **spec), nodes=nodes(2))
-    decided, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW, allowance=3)
+    decided, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW, a_lane(3))
     without, other = decided.pools
     assert (without.because.reason, without.lacking, memory.pools[blank.key].granted) == (Reason.NO_SHAPE, 0, 0)
     assert [action.replicas for action in other.actions if isinstance(action, ApplyObject)] == [2 + 3]
@@ -99,7 +99,7 @@ def test_a_pool_whose_writes_fail_takes_no_allowance_from_the_next() -> None:
     there = {**nodes(1, "s", labels={"pool": "stuck"}), **nodes(2)}
     world = World.of(stuck, a_pool(created_s=1.0, **spec), nodes=there)
     for resting, size, granted in ((frozenset[ObjectKey](), 2, 3), (frozenset({stuck.key}), 2 + 3, 0)):
-        decided, memory = decide(world.snapshot(resting=resting), Memory(), SETTINGS, NOW, allowance=3)
+        decided, memory = decide(world.snapshot(resting=resting), Memory(), SETTINGS, NOW, a_lane(3))
         actions = [action for pool in decided.pools for action in pool.actions]
         assert [action.replicas for action in actions if isinstance(action, ApplyObject)] == [1 + 3, size]
         assert memory.pools[stuck.key].granted == granted
@@ -109,7 +109,7 @@ def test_a_pool_whose_writes_fail_is_not_said_to_wait_for_its_throttle() -> None
     """Its reason changed with each try, and sent people to a throttle that lets it grow."""
     world = World.of(a_pool(mode=Mode.HEADROOM, size=3, max_size=9), nodes=nodes(1))
     for resting in (frozenset[ObjectKey](), frozenset({POOL_KEY})):
-        decided, _ = decide(world.snapshot(resting=resting), Memory(), SETTINGS, NOW, allowance=3)
+        decided, _ = decide(world.snapshot(resting=resting), Memory(), SETTINGS, NOW, a_lane(3))
         assert decided.pools[0].because.reason is Reason.GROWING
 
 
@@ -145,11 +145,11 @@ def test_a_pool_that_may_not_let_all_go_at_once_says_how_many_are_too_many() -> 
 def test_what_was_asked_for_and_does_not_exist_yet_counts_as_asked_for() -> None:
     """The ReplicaSet is slow: no balloon waits yet, and none may be asked for a second time."""
     story = Story(World.of(a_pool(mode=Mode.HEADROOM, size=4, max_size=10), nodes=nodes(1)))
-    first, memory = decide(story.world.snapshot(), Memory(), SETTINGS, NOW, 3)
+    first, memory = decide(story.world.snapshot(), Memory(), SETTINGS, NOW, a_lane(3))
     story.world.apply(first)
     assert story.world.replicas() == 4
     for seconds in (1.0, 2.0, 10.0):
-        decided, memory = decide(story.world.snapshot(), memory, SETTINGS, later(NOW, seconds), 0)
+        decided, memory = decide(story.world.snapshot(), memory, SETTINGS, later(NOW, seconds), a_lane(0))
         story.world.apply(decided)
         assert story.world.replicas() == 4, "with no allowance left what was asked for stays"
 
@@ -157,14 +157,14 @@ def test_what_was_asked_for_and_does_not_exist_yet_counts_as_asked_for() -> None
 def test_what_a_paused_pool_was_let_out_counts_until_it_has_its_node() -> None:
     """It counts against the growth of all other pools."""
     world = World.of(a_pool(mode=Mode.HEADROOM, size=4, max_size=10), nodes=nodes(1))
-    first, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW, 3)
+    first, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW, a_lane(3))
     world.apply(first)
     world.change_pool(paused=True)
     let_out = []
     for count in (1, 2, 4, 4):
         world.nodes = nodes(count)
         world.settle()
-        _, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, 10.0), 0)
+        _, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, 10.0), a_lane(0))
         let_out.append(memory.pools[POOL_KEY].granted)
     assert let_out == [3, 2, 0, 0]
 

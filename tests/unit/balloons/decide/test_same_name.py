@@ -9,9 +9,9 @@ from balloons.api.pool import Mode, PoolNodes, Strategy
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import ApplyObject, Decision, DeleteObject, Memory
 from balloons.decide.settings import DecideSettings
-from balloons.view.claim import Bound, Refusal, claim_nodes
+from balloons.view.claim import Bound, Refusal
 from balloons.view.node_load_and_devices import load_of
-from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
+from tests.world import NOW, POOL_KEY, World, a_node, a_pool, claim_nodes, later, nodes, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION
 from throttler.kube.pod import PodKind

@@ -18,7 +18,7 @@ from balloons.decide.pool_view_and_schedule import percent_of, wanted_size
 from balloons.decide.settings import DecideSettings
 from balloons.decide.wanted_nodes import Supply, choose_nodes, target
 from balloons.view.node_load_and_devices import load_of
-from tests.world import NOW, World, a_node, a_pool, daemon, nodes, work
+from tests.world import NOW, World, a_lane, a_node, a_pool, daemon, nodes, work
 from throttler.kube.node import Node
 from throttler.kube.pod import PodKind, Scheduling
 from throttler.kube.selectors import LabelSelector
@@ -203,7 +203,7 @@ def test_the_allowance_is_shared_by_all_pools_oldest_first() -> None:
     ]
     made = {name: a_node(name, labels={"pool": name}) for name in ("old", "new")}
     world = World.of(*pools, nodes=made)
-    world.apply(decide(world.snapshot(), Memory(), SETTINGS, NOW, allowance=5)[0])
+    world.apply(decide(world.snapshot(), Memory(), SETTINGS, NOW, a_lane(5))[0])
     assert {key.name.split("-")[0]: d.replicas for key, d in world.deployments.items()} == {"old": 5, "new": 2}
 
 
