@@ -79,6 +79,7 @@ def _joins(
     ordered = requested.booting + unseen + (0 if rules.has_ceiling else released)
     coming = untaken + ordered - requested.booting
     waiting = max(0, demand.nodes + world.balloons_wanted - coming)
+    in_vain = {uid for uid, _, _ in memory.in_vain_s}
     bare = [now_s - nodes.ready_s[node.uid] for node in nodes.by_stage[Stage.WITHOUT_DAEMONS]]
     return Joins(
         waiting=waiting,
@@ -102,6 +103,7 @@ def _joins(
         oldest_held_s=now_s - min((nodes.created_s[node.uid] for node in nodes.held), default=now_s),
         oldest_joining_s=now_s - min(nodes.timely_s, default=now_s),
         is_controller_bound=is_controller_bound(bare, nodes.joining - nodes.late, world.index),
+        unawaited=tuple(sorted(str(one.key) for one in world.daemon_sets if one.uid in in_vain)),
     )
 
 
@@ -138,6 +140,8 @@ def _durations(
         created_s=nodes.created_s,
         let_in_s=nodes.let_in_s,
         ready_s=nodes.ready_s,
+        in_vain_s=nodes.in_vain_s,
+        made_s=nodes.made_s,
         joined_s=_joined_lately(memory, nodes, now_s),
         released=_released(memory, world, rules),
         booting=requested.booting,

@@ -99,6 +99,10 @@ class JoinMemory:
     """Since when each node that is not held loads the API servers."""
     ready_s: Mapping[str, float] = field(default_factory=dict)
     """Since when each joining node has waited for nothing but DaemonSet pods."""
+    in_vain_s: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    """When a join last waited in vain for a DaemonSet on a kind of node (joining_nodes.Awaited)."""
+    made_s: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    """The same: when its newest pod on a joining node was made, if that was lately."""
     joined_s: Mapping[str, float] = field(default_factory=dict)
     """By name, when each node became usable that did so lately."""
     released: frozenset[str] = frozenset()

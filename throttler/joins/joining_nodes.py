@@ -6,16 +6,23 @@ once a minute: there may be 100,000 of them, and labels rarely change.
 """
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 from throttler.joins.join_memory import NONE_YET, JoinMemory
 from throttler.joins.joins import NO_PODS, JoinRules, JoinWorld
 from throttler.kube.daemon_set import DaemonSet, wants_daemon
-from throttler.kube.node import KARPENTER_POOL_LABEL, Node
-from throttler.kube.pod import Pod
+from throttler.kube.node import KARPENTER_POOL_LABEL, Node, group_of
+from throttler.kube.pod import Pod, PodKind
 from throttler.kube.taints import UNREGISTERED_TAINT, Taint, is_joining_taint
 
+STUCK_S = 300.0
+"""A Ready node whose DaemonSet pods still do not run by then joins no more: nobody can pull their image, they do not
+fit on it, or a quota refuses them. Its kubelet's start-up is over, and it must not hold a place in the window until its
+kill timer."""
+VAIN_S = 1800.0
+"""For so long no join waits for a DaemonSet that one on the same kind of node has waited for in vain."""
 LATE_JOINS, LEAST_JOIN_S = 5.0, 180.0
 """A join is late after so many usual ones of its pool, and never before so many seconds."""
 
@@ -32,25 +39,36 @@ class Stage(enum.Enum):
     __hash__ = object.__hash__
 
 
+Awaited = tuple[str, str, str]
+"""A DaemonSet (by uid) on a kind of node: their group, and their type."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExpectedDaemons:
     """Which DaemonSets want a pod on a node, asked once per combination of taints and of labels that any of them reads.
 
-    Thousands of nodes share a handful of combinations.
+    Thousands of nodes share a handful of combinations. Those that were waited for `in_vain` are left out.
     """
 
     daemon_sets: tuple[DaemonSet, ...]
     keys: tuple[str, ...]
+    in_vain: Collection[Awaited]
     known: dict[tuple[tuple[Taint, ...], tuple[str | None, ...]], tuple[DaemonSet, ...]]
 
     @classmethod
-    def by(cls, daemon_sets: tuple[DaemonSet, ...]) -> "ExpectedDaemons":
+    def by(cls, daemon_sets: tuple[DaemonSet, ...], in_vain: Collection[Awaited] = ()) -> "ExpectedDaemons":
         """For these DaemonSets."""
         keys = sorted(set[str]().union(*(daemon_set.label_keys for daemon_set in daemon_sets)))
-        return cls(daemon_sets, tuple(keys), {})
+        return cls(daemon_sets, tuple(keys), in_vain, {})
 
     def on(self, node: Node, taints: tuple[Taint, ...]) -> tuple[DaemonSet, ...]:
-        """The DaemonSets that put a pod on the node once it has only these taints."""
+        """The DaemonSets whose pods the node is to run once it has only these taints."""
+        wanted = self._wanted(node, taints)
+        if not self.in_vain:
+            return wanted
+        return tuple([daemon_set for daemon_set in wanted if _awaited(daemon_set, node) not in self.in_vain])
+
+    def _wanted(self, node: Node, taints: tuple[Taint, ...]) -> tuple[DaemonSet, ...]:
         read = taints, tuple([node.labels.get(key) for key in self.keys])
         expected = self.known.get(read)
         if expected is None:
@@ -58,6 +76,10 @@ class ExpectedDaemons:
                 daemon_set for daemon_set in self.daemon_sets if wants_daemon(daemon_set, node, taints)
             )
         return expected
+
+
+def _awaited(daemon_set: DaemonSet, node: Node) -> Awaited:
+    return daemon_set.uid, group_of(node.labels), node.instance_type
 
 
 def stage_of(node: Node, world: JoinWorld, rules: JoinRules, wanted: ExpectedDaemons) -> Stage:
@@ -77,15 +99,16 @@ def _is_held(node: Node, rules: JoinRules) -> bool:
 
 
 def _by_daemons(expected: tuple[DaemonSet, ...], pods: Iterable[Pod]) -> Stage:
-    runs = {pod.owner.uid: pod.is_running for pod in pods if pod.owner is not None and not pod.is_terminating}
+    runs = _running(pods)
     if any(daemon_set.uid not in runs for daemon_set in expected):
         return Stage.WITHOUT_DAEMONS
     return Stage.USABLE if all(runs[daemon_set.uid] for daemon_set in expected) else Stage.STARTING_DAEMONS
 
 
-STUCK_S = 300.0
-"""A Ready node whose DaemonSet pods exist and still do not run by then (an image that nobody can pull) joins no more:
-its kubelet's start-up is over, and it must not hold a place in the window until its kill timer."""
+def _running(pods: Iterable[Pod]) -> dict[str, bool]:
+    """Owners (by uid) of the pods of a node, and whether theirs runs."""
+    return {pod.owner.uid: pod.is_running for pod in pods if pod.owner is not None and not pod.is_terminating}
+
 
 LABELS_KEPT_S = 60.0
 """A node that is given, or loses, the throttle's labels after its join changes sides so much later at most."""
@@ -114,6 +137,9 @@ class Registered:
     """Names of the nodes that have become usable since."""
     came: list[tuple[str, float, float]] = field(default_factory=list)
     """The same with each one's pool, and since when it had loaded the API servers; without those that are stuck."""
+    in_vain_s: dict[Awaited, float] = field(default_factory=dict)
+    made_s: dict[Awaited, float] = field(default_factory=dict)
+    """Both as of JoinMemory."""
     late: int = 0
     """Of the joining ones (joins/join_memory.py)."""
     timely_s: list[float] = field(default_factory=list)
@@ -166,7 +192,10 @@ def sort_nodes(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: fl
         registered.labels_until_s = now_s + LABELS_KEPT_S
     else:
         registered.settled_before, registered.foreign_before = _still_there(world.nodes, memory, len(fresh))
-    before = _Before(world, memory, rules, now_s, ExpectedDaemons.by(world.daemon_sets))
+    registered.in_vain_s = {awaited: at_s for awaited, at_s in memory.in_vain_s.items() if now_s - at_s < VAIN_S}
+    registered.made_s = {awaited: at_s for awaited, at_s in memory.made_s.items() if now_s - at_s <= STUCK_S}
+    wanted = ExpectedDaemons.by(world.daemon_sets, frozenset(registered.in_vain_s))
+    before = _Before(world, memory, rules, now_s, wanted)
     for node in fresh:
         if rules.selects(node.labels):
             _follow(node, before, registered)
@@ -241,6 +270,30 @@ def _follow(node: Node, before: _Before, registered: Registered) -> None:
         _follow_join(node, stage, created_s, before, registered)
 
 
+def _waits_in_vain(node: Node, before: _Before, registered: Registered) -> bool:
+    """Whether pods that lack on a node are made on no other one like it either, while those of other DaemonSets are.
+
+    Where none is made at all the controller manager may be away, and will make all of them at once when it is back.
+    Where they are made elsewhere it has too much to do.
+    """
+    runs = _running(before.world.pods.get(node.name, NO_PODS))
+    expected = before.wanted.on(node, node.taints)
+    lacking = [_awaited(daemon_set, node) for daemon_set in expected if daemon_set.uid not in runs]
+    made_s = (before.memory.made_s.get(awaited, -inf) for awaited in lacking)
+    if len(lacking) == len(expected) or any(before.now_s - at_s <= STUCK_S for at_s in made_s):
+        return False
+    registered.in_vain_s |= dict.fromkeys(lacking, before.now_s)
+    return True
+
+
+def _note_made(node: Node, before: _Before, registered: Registered) -> None:
+    for pod in before.world.pods.get(node.name, NO_PODS):
+        if pod.kind is PodKind.DAEMON and pod.owner is not None:
+            awaited = pod.owner.uid, group_of(node.labels), node.instance_type
+            at_s = before.now_s - max(0.0, before.world.wall_s - pod.created_s)
+            registered.made_s[awaited] = max(at_s, registered.made_s.get(awaited, -inf))
+
+
 def _is_past(node: Node, age_s: float, rules: JoinRules) -> bool:
     """Whether a node seen for the first time after a start is too old to be a join, whatever it looks like."""
     return age_s > rules.kill_timer_s and not any(taint.key == rules.taint_key for taint in node.taints)
@@ -250,7 +303,10 @@ def _follow_join(node: Node, stage: Stage, created_s: float, before: _Before, re
     let_in_s, pool = before.let_in_s(node, created_s), node.labels.get(KARPENTER_POOL_LABEL, "")
     waits_for_daemons = stage in (Stage.WITHOUT_DAEMONS, Stage.STARTING_DAEMONS)
     ready_s = before.memory.ready_s.get(node.uid, before.now_s)
-    is_stuck = stage is Stage.STARTING_DAEMONS and before.now_s - ready_s > STUCK_S
+    _note_made(node, before, registered)
+    is_stuck = waits_for_daemons and before.now_s - ready_s > STUCK_S
+    if is_stuck and stage is Stage.WITHOUT_DAEMONS:
+        is_stuck = _waits_in_vain(node, before, registered)
     if stage is Stage.USABLE or is_stuck:
         registered.newly_settled.add(node.uid)
         registered.joined_in_s.append((ready_s if is_stuck else before.now_s) - let_in_s)

@@ -69,6 +69,8 @@ class Joins:
     oldest_joining_s: float = 0.0
     is_controller_bound: bool = False
     """Whether joins wait for the controller manager's own request limit, not for the servers."""
+    unawaited: tuple[str, ...] = ()
+    """DaemonSets that joins have waited for in vain, and do not wait for on such nodes now."""
 
     @property
     def coming(self) -> int:

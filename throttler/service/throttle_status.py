@@ -288,6 +288,8 @@ def _also(findings: Findings) -> str:
         said += "; cluster-autoscaler is silent: machines that it asked for count until they are given up"
     if pods := findings.joins.hopeless_pods:
         said += f"; {count(pods, 'pod fits nowhere and is', 'pods fit nowhere and are')} not counted"
+    if daemon_sets := findings.joins.unawaited:
+        said += f"; joins waited in vain for pods of DaemonSet {_listed(daemon_sets)}, and wait for them no more"
     if late := findings.joins.late:
         said += (
             f"; {count(late, 'machine is late and uses', 'machines are late and use')} no place in the window until "

@@ -23,9 +23,10 @@ from tests.unit.throttler.joins.cluster import (
 )
 from throttler.joins.count_joins import count_joins, is_controller_bound
 from throttler.joins.join_memory import JoinMemory
+from throttler.joins.joining_nodes import STUCK_S, VAIN_S
 from throttler.joins.joins import JoinRules, Joins, JoinWorld
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
-from throttler.kube.node import KARPENTER_POOL_LABEL, Node
+from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import Pod, PodKind
 from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector
@@ -59,6 +60,52 @@ def usable(*names: str, **changes: Any) -> dict[str, Any]:
         "nodes": [a_node(n, **changes) for n in names],
         "pods": [p for n in names for p in daemons_on(n, CNI, LOGS)],
     }
+
+
+def test_a_daemon_set_whose_pods_do_not_come_is_waited_for_once_on_each_kind_of_node() -> None:
+    """Its pods do not fit on small nodes, or a quota refuses them: each such join would hold its place for a quarter of
+    an hour, and then count as a machine that was lost."""
+    story = Story()
+
+    def joins_of(*names: str, **pods: Any) -> Joins:
+        nodes = [a_node(name, age_s=-story.now_s + 1000.0) for name in names]
+        return story.after(0, a_world(*nodes, pods=[p for n in names for p in daemons_on(n, CNI, **pods)]))
+
+    story.after(0, a_world())
+    assert joins_of("n1").joining == 1
+    story.now_s += STUCK_S - 1
+    assert joins_of("n1").joining == 1
+    story.now_s += 2
+    joins = joins_of("n1")
+    assert (joins.joining, joins.joined, joins.lost) == (0, 1, 0)
+    assert joins.unawaited == ("kube-system/logs",)
+    joins = joins_of("n1", "n2", "n3")
+    assert (joins.joining, joins.joined) == (0, 3), "the next ones do not wait for it"
+    large = a_node("n4", labels={INSTANCE_TYPE_LABEL: "large"}, instance_type="large", age_s=-story.now_s + 1000.0)
+    assert story.after(0, a_world(large, pods=daemons_on("n4", CNI))).joining == 1, "it may fit there"
+    story.now_s += VAIN_S
+    assert joins_of("n5").joining == 1, "it is tried again"
+
+
+def test_a_daemon_set_that_makes_its_pods_slowly_is_waited_for() -> None:
+    """The controller manager sends twenty requests a second, and there may be hundreds of nodes and ten DaemonSets."""
+    story = Story()
+    story.after(0, a_world())
+    names = [f"n{number}" for number in range(1, 9)]
+    for done in range(9):
+        made_s = WALL_S + story.now_s - 1000.0
+        late = [msgspec.structs.replace(pod, created_s=made_s) for n in names[:done] for pod in daemons_on(n, LOGS)]
+        world = a_world(*map(a_node, names), pods=[*late, *(p for n in names for p in daemons_on(n, CNI))])
+        assert story.after(100, world).joining == 8 - done
+
+
+def test_where_no_daemon_pod_comes_at_all_the_controller_manager_is_waited_for() -> None:
+    """It may be away, and will make all of them at once when it is back."""
+    story = Story()
+    story.after(0, a_world())
+    story.after(1, a_world(a_node("n1")))
+    assert story.after(STUCK_S + 1, a_world(a_node("n1"))).joining == 1
+    assert story.after(1, a_world(a_node("n1"), a_node("n2"))).joining == 2
 
 
 def test_nodes_that_were_there_before_are_no_joins() -> None:

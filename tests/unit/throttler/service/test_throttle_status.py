@@ -141,6 +141,13 @@ def test_node_groups_of_which_nothing_tells_whose_they_are_are_named() -> None:
     assert "the groups asg-1, mig-2 make" in told.message
 
 
+def test_daemon_sets_that_joins_do_not_wait_for_any_more_are_named() -> None:
+    joins = Joins(unawaited=("kube-system/logs", "kube-system/ids"))
+    status = written(stored(), found(levers=(lever(LeverState.CONFIRMED),), joins=joins))
+    (message,) = (each.message for each in status.conditions if each.type == "LeversConfirmed")
+    assert "joins waited in vain for pods of DaemonSet kube-system/logs, kube-system/ids, and" in message
+
+
 def test_an_autoscaler_that_fell_silent_is_named() -> None:
     status = written(stored(), found(is_autoscaler_silent=True))
     (told,) = [each for each in status.conditions if each.type == "LeversConfirmed"]
