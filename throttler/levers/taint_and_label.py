@@ -8,6 +8,7 @@ label a node is Ready and has none of them. A node that has the label with anoth
 left alone.
 """
 
+from abc import abstractmethod
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -170,14 +171,20 @@ class _NodeMark(AdmissionLever[M, HeldSince, Node]):
         settings, nodes, rules = self.stated(context), context.throttle.spec.nodes, context.rules
         stated = ((older.spec.nodes, self.settings(older.spec.levers)) for older in context.older)
         marking = [selector for selector, own in stated if own is not None and own.key == settings.key]
+        # Most nodes do not wait: there may be 100,000 of them.
+        waiting = (node for node in context.scene.nodes.values() if self.waits(node, settings)) if context.older else ()
         others = [
             node
-            for node in (context.scene.nodes.values() if context.older else ())
+            for node in waiting
             if matches(nodes, node.labels)
             and not rules.selects(node.labels)
             and not any(matches(selector, node.labels) for selector in marking)
         ]
         return self.let_all_in(others, settings)
+
+    @abstractmethod
+    def waits(self, node: Node, settings: M) -> bool:
+        """Whether the node waits by this mark."""
 
 
 class StartupTaint(_NodeMark[TaintLever]):
@@ -194,6 +201,10 @@ class StartupTaint(_NodeMark[TaintLever]):
         )
         decision = replace(decision, writes=(*decision.writes, *self.let_others_in(context)))
         return (told(decision, context, context.rules.taint_key),), memory
+
+    def waits(self, node: Node, settings: TaintLever) -> bool:
+        """While it bears the taint."""
+        return has_taint(node, settings.key)
 
     def let_all_in(self, things: Sequence[Node], settings: TaintLever) -> tuple[LeverWrite, ...]:
         """Every node that bears the taint loses it."""
@@ -216,6 +227,10 @@ class DaemonSetLabel(_NodeMark[LabelLever]):
         )
         decision = replace(decision, writes=(*decision.writes, *self.let_others_in(context)))
         return (told(decision, context, context.rules.label),), memory
+
+    def waits(self, node: Node, settings: LabelLever) -> bool:
+        """While it lacks the label."""
+        return settings.key not in node.labels
 
     def let_all_in(self, things: Sequence[Node], settings: LabelLever) -> tuple[LeverWrite, ...]:
         """Every node gets the label."""
