@@ -23,7 +23,7 @@ from balloons.decide.decision_and_reasons import (
     ReleaseBalloon,
     RemoveFailed,
 )
-from balloons.view.claim import Claim, Selectors
+from balloons.view.claim import Claim, Selectors, pool_of
 from balloons.view.node_load_and_devices import NodeLoad, load_of
 from balloons.view.snapshot import (
     Deployment,
@@ -147,7 +147,7 @@ class World:
                 pools=dict(self.pools),
                 nodes=dict(self.nodes),
                 loads=self.loads(),
-                unbound={key: self._unbound(key) for key in self.pools},
+                unbound={key: self._unbound(key) for key in self.pools.keys() | set(map(pool_of, self.balloons()))},
                 failed={key: self._failed(key) for key in self.pools},
                 waiting=tuple(p for p in live if p.kind is PodKind.WORK and not p.node),
                 deployments=dict(self.deployments),

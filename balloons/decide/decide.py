@@ -11,7 +11,8 @@ Deterministic and level-triggered: equal input gives an equal decision, and once
 Pools are taken in the order in which they get nodes, which is also who is served first from the allowance.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -40,12 +41,14 @@ from balloons.decide.strategies import (
     let_go,
     lowered_buffers_unseen,
     lowered_unseen,
+    resized,
 )
 from balloons.view.claim import Bound, Refusal, precedence
 from balloons.view.node_load_and_devices import USUAL_PRIORITY
 from balloons.view.snapshot import Deployment, Now, Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, Node
+from throttler.kube.pod import SHAPE_LABEL, Pod
 from throttler.kube.reasons_and_events import MOST_ERROR_TEXT, Because, because
 from throttler.kube.selectors import can_match, matches
 from throttler.levers.lever import Lane
@@ -90,7 +93,10 @@ class Purse:
 def sweep(
     snapshot: Snapshot, gone_since_s: Mapping[ObjectKey, float], settings: DecideSettings, now: Now
 ) -> tuple[tuple[Action, ...], dict[ObjectKey, float]]:
-    """Deletions that are due, and since when each pool that still has something has been missed."""
+    """Deletions that are due, and since when each pool that still has something has been missed.
+
+    Until then what a pool left holds its nodes, and asks for none: nobody keeps its `maxSize` any more.
+    """
     left: dict[ObjectKey, list[_Owned | Node]] = {}
     for pool, thing in _orphans(snapshot):
         left.setdefault(pool, []).append(thing)
@@ -99,7 +105,21 @@ def sweep(
     actions = [
         _remove(thing, _why(pool, snapshot, now.monotonic_s - since[pool])) for pool in due for thing in left[pool]
     ]
+    for pool in sorted(left.keys() - set(due) - snapshot.pools.keys()):
+        why = _why(pool, snapshot, now.monotonic_s - since[pool])
+        actions += _without_waiting(left[pool], snapshot.unbound.get(pool, ()), why)
     return tuple(actions), since
+
+
+def _without_waiting(things: Iterable[_Owned | Node], unbound: Iterable[Pod], why: Because) -> Iterator[Action]:
+    """Lower what balloons without a node were made by."""
+    waiting = Counter(balloon.shape for balloon in unbound)
+    for thing in things:
+        owned = None if isinstance(thing, Node) else thing[2]
+        if isinstance(owned, Deployment) and not owned.is_being_lowered:
+            count = waiting[owned.metadata.labels.get(SHAPE_LABEL, "")]
+            if count:
+                yield resized(owned, max(0, owned.replicas - count), why)
 
 
 def _why(pool: ObjectKey, snapshot: Snapshot, gone_s: float) -> Because:

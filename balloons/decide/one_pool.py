@@ -99,8 +99,7 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     free = [node for node in holdable if node.name not in taken] if reserved else holdable
     present = balloons_by_shape(view)
     waiting = _asked(view, present.total(), case.buffers_of(view))
-    wall_s = case.now.wall.timestamp()
-    aim = _aim(view, wall_s, case.reserved, len(free), len(reserved), waiting, allowance, memory.granted)
+    aim = _aim(view, case, len(free), len(reserved), waiting, allowance, memory.granted)
     asked = _ask(view, aim, memory.asked, case.now, is_shut=is_shut)
     aim = replace(aim, shape=asked.shape if asked is not None else "")
     freed = releases(reserved, case.reserved, view.loads, settings)
@@ -164,14 +163,7 @@ def _removals(view: PoolView, case: Case, memory: PoolMemory) -> Iterator[Remove
 
 
 def _aim(
-    view: PoolView,
-    wall_s: float,
-    reservations: Reservations,
-    free: int,
-    reserved: int,
-    asked: int,
-    allowance: int | None,
-    granted: int | None,
+    view: PoolView, case: Case, free: int, reserved: int, asked: int, allowance: int | None, granted: int | None
 ) -> Target:
     """What the pool is after; one whose nodes all belong to older pools only gives back what it has.
 
@@ -182,16 +174,17 @@ def _aim(
     if view.claim.lost and not view.claim.nodes:
         return Target(0, 0, because=conflict(view))
     census = view.census
-    joining, carried = census.by_state[NodeState.JOINING], {b.node for b in census.balloons[NodeState.JOINING]}
+    joining, wall_s = census.by_state[NodeState.JOINING], case.now.wall.timestamp()
     # No autoscaler counts on an old node that is expected back: it would buy one for a balloon that waits for that.
-    to_come = [node for node in joining if node.name not in carried and wall_s - node.created_s < JOIN_LIMIT_S]
+    new = (node for node in joining if wall_s - node.created_s < JOIN_LIMIT_S)
+    to_come = [node for node in new if not (case.snapshot.loads.get(node.name) or EMPTY).balloons]
     supply = Supply(
         busy=census.count(NodeState.BUSY),
         holdable=free,
         reserved=reserved,
         joining=len(joining),
         carried=len(joining) - len(to_come),
-        taken=taken_on_their_way(to_come, view.requests.get(view.shapes.main) or {}, reservations.unplaced),
+        taken=taken_on_their_way(to_come, view.requests.get(view.shapes.main) or {}, case.reserved.unplaced),
         preflight=census.count(NodeState.PREFLIGHT),
         total=census.total,
     )

@@ -192,6 +192,7 @@ def view_of(
     the pools that come first where both select a node, `templates` the pool's PodTemplates by shape name."""
     rules = Rules.of(pool, now.wall.timestamp(), ages.unready)
     census = take_census(claim.nodes, rules)
+    census = census.corrected(_left_behind(census, snapshot))
     deployments = labelled.own
     is_explicit = pool.spec.shape.type is ShapeType.EXPLICIT
     stored: dict[str, Any] = {name: deployment.spec.get("template") for name, deployment in deployments.items()}
@@ -408,6 +409,21 @@ def _loses_held_nodes(pool: BalloonPool, census: Census, schedule: Schedule | No
 def _on_their_way(census: Census) -> list[Late]:
     states = (NodeState.PREFLIGHT, NodeState.JOINING)
     return [(node.uid, state) for state in states for node in census.by_state[state] if node.is_ready]
+
+
+def _left_behind(census: Census, snapshot: Snapshot) -> dict[str, NodeState]:
+    """Nodes that nothing but a balloon of a pool that is gone still holds: it is swept up within minutes, and another
+    pool, perhaps the same by a new name, can hold them then."""
+    behind = {}
+    for node in census.by_state[NodeState.SCAVENGED]:
+        load = snapshot.loads.get(node.name) or EMPTY
+        pools = {ObjectKey(balloon.key.namespace, balloon.pool) for balloon in load.balloons}
+        is_stored = any(
+            pool in stored for stored in (snapshot.pools, snapshot.invalid, snapshot.refused) for pool in pools
+        )
+        if not (load.work or load.scavengers or is_stored):
+            behind[node.name] = NodeState.JOINING
+    return behind
 
 
 def _tainted(census: Census) -> list[Node]:

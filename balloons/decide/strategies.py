@@ -130,15 +130,14 @@ def lowered(view: PoolView, own: PoolBuffers, buffer_version: str, why: Because,
     sought = sum(view.refusals[name].is_sought for name in view.alone)
     actions = []
     for name, stored in sorted(view.deployments.items()):
-        is_being_lowered = stored.status.replicas is not None and stored.status.replicas > stored.replicas
         taken = max(0, min(surplus, waiting[name]))
         surplus -= taken
         in_vain = max(0, min(sought, stored.replicas - present[name] + refused[name] - waiting[name]))
         sought -= in_vain
         wanted = present[name] + waiting[name] - taken
         replicas = stored.replicas - max(in_vain, min(taken, stored.replicas - wanted))
-        if replicas < stored.replicas and not is_being_lowered:
-            actions.append(_resized(stored, replicas, why))
+        if replicas < stored.replicas and not stored.is_being_lowered:
+            actions.append(resized(stored, replicas, why))
     return tuple(actions)
 
 
@@ -159,7 +158,7 @@ def _lowered_buffers(
         taken = int(max(0, min(surplus, waiting[name])))
         surplus -= taken
         if taken:
-            actions.append(_resized(stored, _units(stored) - taken, why, buffer_version, "CapacityBuffer"))
+            actions.append(resized(stored, _units(stored) - taken, why, buffer_version, "CapacityBuffer"))
     return tuple(actions)
 
 
@@ -167,13 +166,14 @@ def _units(stored: StoredObject) -> int:
     return int(stored.spec.get("replicas") or 0)
 
 
-def _resized(
+def resized(
     stored: Deployment | StoredObject,
     replicas: int,
     why: Because,
     api_version: str = "apps/v1",
     kind: str = "Deployment",
 ) -> ApplyObject:
+    """The stored object with another size, and nothing else of it changed."""
     manifest = _manifest(stored, api_version, kind)
     changed = {**manifest, "spec": {**manifest["spec"], "replicas": replicas}}
     return ApplyObject(key_of(stored.metadata), api_version, kind, changed, replicas, why)
@@ -205,7 +205,7 @@ def lowered_unseen(
     may_wait = max(0, before.may_wait - max(0, ready - before.ready))
     now = Unseen(ready + replaced, may_wait, at_once if stored.is_rolling or replaced else 0)
     replicas = now.ready + now.may_wait
-    return now, (_resized(stored, replicas, why),) if replicas < stored.replicas else ()
+    return now, (resized(stored, replicas, why),) if replicas < stored.replicas else ()
 
 
 def lowered_buffers_unseen(
@@ -223,7 +223,7 @@ def lowered_buffers_unseen(
         left = max(0, had - taken)
         taken -= had - left
         if left < units[key]:
-            actions.append(_resized(stored, left, why, buffer_version, "CapacityBuffer"))
+            actions.append(resized(stored, left, why, buffer_version, "CapacityBuffer"))
     return before, tuple(actions)
 
 
@@ -394,7 +394,7 @@ def handed_over(
         left += [(b, _units(b), free[name], buffer_version, "CapacityBuffer") for name, b in own.buffers.items()]
     for stored, units, most, api_version, kind in left:
         if units > most:
-            yield _resized(stored, most, because(Reason.SHRINKING, surplus=units - most), api_version, kind)
+            yield resized(stored, most, because(Reason.SHRINKING, surplus=units - most), api_version, kind)
 
 
 def _buffers_left(own: PoolBuffers, buffer_version: str, kept: Collection[str]) -> Iterator[DeleteObject]:

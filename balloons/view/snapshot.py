@@ -75,6 +75,11 @@ class Deployment(msgspec.Struct, frozen=True):
         return self.status.updated_replicas < (self.status.replicas or 0)
 
     @property
+    def is_being_lowered(self) -> bool:
+        """Whether pods are still to go that are wanted no more."""
+        return self.status.replicas is not None and self.status.replicas > self.replicas
+
+    @property
     def refusal(self) -> str:
         """Why the API server makes none of its pods (a quota, a LimitRange, admission), in its words; empty if it does.
 

@@ -13,7 +13,7 @@ from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Decision, Memory
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import MOST_TERMS, Term, away_from
-from tests.world import NOW, World, a_node, a_pool, later, nodes
+from tests.world import NOW, World, a_node, a_pool, later, nodes, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.selectors import LabelSelector, Requirement, matches, meets, requirements
 
@@ -150,6 +150,49 @@ def test_balloon_of_a_paused_pool_holds_its_node_for_nobody_else() -> None:
     assert (status.nodes, status.warm, status.idle) == (7, 3, 0)
     run.seconds(10)
     assert (run.held_by(YOUNGER), len(run.held_by(OLDER))) == (OWN, 4), "seven nodes are maxSize: none may be bought"
+
+
+def renamed(**changes: Any) -> Run:
+    """Three warm nodes of a Headroom pool that was deleted, and one of another name that selects them."""
+    headroom: dict[str, Any] = {"mode": Mode.HEADROOM, "size": 3, "max_size": 9, **changes}
+    run = Run(World.of(a_pool("older", **headroom), nodes=nodes(3)))
+    run.seconds(5)
+    del run.world.pools[OLDER]
+    run.world.pools[YOUNGER] = a_pool("younger", created_s=10.0, **headroom)
+    return run
+
+
+def test_a_pool_that_is_renamed_buys_no_second_set_of_nodes() -> None:
+    """Its balloons go after ten minutes, and until then the new pool had all of its nodes bought once more."""
+    run = renamed()
+    run.seconds(int(SETTINGS.sweep_after_s) - 10)
+    assert (run.held_by(OLDER), run.held_by(YOUNGER)) == (["n000", "n001", "n002"], [])
+    run.seconds(20)
+    assert (run.held_by(OLDER), run.held_by(YOUNGER)) == ([], ["n000", "n001", "n002"])
+
+
+@pytest.mark.parametrize("kept", [{"invalid": {OLDER: "size: not accepted"}}, {}], ids=["invalid", "gone"])
+def test_only_what_a_deleted_pool_left_is_waited_for(kept: dict[str, Any]) -> None:
+    """A pool that breaks a rule keeps its balloons, for as long as it does."""
+    run = renamed()
+    decided, _ = decide(run.world.snapshot(**kept), Memory(), SETTINGS, later(NOW, 10))
+    run.world.apply(decided)
+    assert run.world.replicas() == 3 + (3 if kept else 0)
+
+
+def test_balloons_of_a_deleted_pool_that_lose_their_nodes_wait_for_no_other() -> None:
+    """Nobody kept its maxSize any more, and each node that work took led to another one for ten minutes."""
+    run = Run(World.of(a_pool("older", mode=Mode.HEADROOM, size=3, max_size=4), nodes=nodes(3)))
+    run.seconds(5)
+    del run.world.pools[OLDER]
+    run.seconds(1)
+    assert run.world.replicas() == 3
+    run.world.add(work("job", cpu="12"))
+    run.world.settle()
+    run.world.settle()
+    run.seconds(1)
+    assert (run.world.replicas(), len(run.held_by(OLDER))) == (2, 2)
+    assert not any(decided.sweeps for decided in run.seconds(5))
 
 
 def test_buffers_keep_off_as_well() -> None:
