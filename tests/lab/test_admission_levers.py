@@ -109,7 +109,12 @@ async def test_patch_on_an_older_version_is_a_conflict(control_plane: ControlPla
     async with view(control_plane) as seen, PaperMachines(control_plane.access()) as machines:
         taint = {"key": TAINT, "effect": "NoSchedule"}
         labels = {"test": namespace}
-        await machines.add([PaperNode(name=namespace, labels=labels, taints=(taint,), allocatable=SIZE)])
+        other = {"key": "example.com/first", "effect": "NoSchedule"}
+        await machines.add([PaperNode(name=namespace, labels=labels, taints=(other, taint), allocatable=SIZE)])
+        node = (await seen.nodes(f"test={namespace}"))[0]
+        await control_plane.kubectl_async("taint", "node", namespace, "example.com/first-")
+        outcome, _ = release_taints([node], TAINTS, room(1), HeldSince(), this_moment())
+        assert await seen.carry_out(outcome) == [LeverWriteOutcome.CONFLICT], "our taint stands elsewhere by now"
         node = (await seen.nodes(f"test={namespace}"))[0]
         await control_plane.kubectl_async("annotate", "node", namespace, "somebody=else")
         outcome, _ = release_taints([node], TAINTS, room(1), HeldSince(), this_moment())

@@ -70,6 +70,9 @@ class WriteResult:
 WRITTEN: Mapping[str, KindNames] = MappingProxyType({lever.WRITES_ON.kind: lever.WRITES_ON for lever in LEVERS})
 """Every kind that a lever writes on, by its name."""
 
+STALE_PATCH = "the server rejected our request due to an error in our request"
+"""All that an API server says (422) of a JSON patch that does not fit the object: it applies the patch before it compares
+versions, so an element that stands elsewhere by now comes before the conflict."""
 _BY_ERROR: tuple[tuple[type[ApiError], LeverWriteOutcome], ...] = (
     (FencedError, LeverWriteOutcome.FENCED),
     (ConflictError, LeverWriteOutcome.CONFLICT),
@@ -157,6 +160,8 @@ def outcome_of(error: ApiError) -> LeverWriteOutcome:
     """What an error of the client means for a write."""
     if error.is_of_webhook:
         return LeverWriteOutcome.WEBHOOK
+    if isinstance(error, InvalidError) and error.message.startswith(STALE_PATCH):
+        return LeverWriteOutcome.CONFLICT
     return next((outcome for kind, outcome in _BY_ERROR if isinstance(error, kind)), LeverWriteOutcome.UNKNOWN)
 
 

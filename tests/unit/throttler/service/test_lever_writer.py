@@ -76,6 +76,14 @@ async def test_somebody_elses_write_in_between_is_a_conflict(cluster: FakeCluste
     assert cluster.objects["nodepools"]["a"]["spec"] == {"mine": True}
 
 
+def test_a_patch_whose_elements_stand_elsewhere_by_now_is_a_conflict() -> None:
+    """As of a node that has just lost another taint. The API server applies a JSON patch before it compares versions."""
+    message = "the server rejected our request due to an error in our request"
+    assert outcome_of(InvalidError(message, status=422, reason="Invalid")) is LeverWriteOutcome.CONFLICT
+    refused = 'nodes "n" is forbidden: ValidatingAdmissionPolicy "x" denied request: no'
+    assert outcome_of(InvalidError(refused, status=422, reason="Invalid")) is LeverWriteOutcome.INVALID
+
+
 async def test_what_follows_a_fenced_write_is_not_sent_either(cluster: FakeCluster) -> None:
     cluster.faults["patch", "nodepools"] = FencedError("not the leader")
     writes = [write("a", version(cluster, "a"), one=1), write("b", version(cluster, "b"), two=2)]
