@@ -71,8 +71,8 @@ WRITTEN: Mapping[str, KindNames] = MappingProxyType({lever.WRITES_ON.kind: lever
 """Every kind that a lever writes on, by its name."""
 
 STALE_PATCH = "the server rejected our request due to an error in our request"
-"""All that an API server says (422) of a JSON patch that does not fit the object: it applies the patch before it compares
-versions, so an element that stands elsewhere by now comes before the conflict."""
+"""All that an API server says (422) of a JSON patch that does not fit the object: it applies the patch before it
+compares versions, so an element that stands elsewhere by now comes before the conflict."""
 _BY_ERROR: tuple[tuple[type[ApiError], LeverWriteOutcome], ...] = (
     (FencedError, LeverWriteOutcome.FENCED),
     (ConflictError, LeverWriteOutcome.CONFLICT),

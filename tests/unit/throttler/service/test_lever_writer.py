@@ -77,7 +77,7 @@ async def test_somebody_elses_write_in_between_is_a_conflict(cluster: FakeCluste
 
 
 def test_a_patch_whose_elements_stand_elsewhere_by_now_is_a_conflict() -> None:
-    """As of a node that has just lost another taint. The API server applies a JSON patch before it compares versions."""
+    """As of a node that has just lost another taint. A JSON patch is applied before versions are compared."""
     message = "the server rejected our request due to an error in our request"
     assert outcome_of(InvalidError(message, status=422, reason="Invalid")) is LeverWriteOutcome.CONFLICT
     refused = 'nodes "n" is forbidden: ValidatingAdmissionPolicy "x" denied request: no'
