@@ -27,6 +27,7 @@ from throttler.kube.cluster_autoscaler import (
     MAX_SIZE,
     MIN_SIZE,
 )
+from throttler.kube.pod import RESIZES
 
 OWN_LEASE = "kube-balloons-throttle"
 """The Lease of the service, in whichever namespace it runs."""
@@ -296,6 +297,25 @@ def is_component(container: Mapping[str, Any]) -> bool:
     return bool(names & {*COMPONENTS}) or "/karpenter/" in image
 
 
+_POD_STATUS = {
+    "phase": True,
+    "reason": True,
+    "startTime": True,
+    "nominatedNodeName": True,
+    "conditions": _CONDITIONS,
+}
+_AMOUNTS = {"name": True, "allocatedResources": True, "resources": {"requests": True}}
+
+
+def _pod_status(value: Any) -> Any:
+    """With what containers have, where that may be something else than they ask for: of the few that are resized."""
+    if not isinstance(value, dict):
+        return None
+    is_resized = any(text(condition, "type") in RESIZES for condition in parts(value, "conditions"))
+    amounts = {"containerStatuses": _AMOUNTS, "initContainerStatuses": _AMOUNTS} if is_resized else {}
+    return _cut(value, {**_POD_STATUS, **amounts})
+
+
 def _volume(value: Any) -> Any:
     """Which kinds of volume there are, not where they lead to."""
     if not isinstance(value, dict):
@@ -367,13 +387,7 @@ _TREES: Mapping[str, Keep] = {
     PODS.name: {
         "metadata": _METADATA,
         "spec": _POD_SPEC,
-        "status": {
-            "phase": True,
-            "reason": True,
-            "startTime": True,
-            "nominatedNodeName": True,
-            "conditions": _CONDITIONS,
-        },
+        "status": _pod_status,
     },
     NODES.name: {
         "metadata": _METADATA,

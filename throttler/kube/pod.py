@@ -263,7 +263,8 @@ def _deletion_cost(metadata: Metadata) -> int:
     return int(text) if text.removeprefix("-").isdecimal() and text.isascii() and len(text) < 12 else 0
 
 
-RESIZE_PENDING, RESIZE_IN_PROGRESS = "PodResizePending", "PodResizeInProgress"
+RESIZE_PENDING = "PodResizePending"
+RESIZES = (RESIZE_PENDING, "PodResizeInProgress")
 """Conditions of a pod whose requests were changed in place, until its node has carried that out."""
 
 
@@ -274,7 +275,7 @@ def requests_of(spec: _PodSpec, status: _PodStatus) -> dict[str, int]:
     in force (KEP-1287). What the node can never give (`Infeasible`) takes nothing. Until the node has spoken, for a
     second or so after the change, what is asked for holds.
     """
-    resize = {c.type: c.reason for c in status.conditions if c.type in (RESIZE_PENDING, RESIZE_IN_PROGRESS)}
+    resize = {c.type: c.reason for c in status.conditions if c.type in RESIZES}
     is_refused = resize.get(RESIZE_PENDING) == "Infeasible"
     effective = {} if is_refused else _aggregated(spec, {})
     if resize:

@@ -166,6 +166,17 @@ def test_nothing_beside_what_is_read_of_a_pod_is_kept() -> None:
     assert of(kinds.EVENTS, {**spoiled(EVENT), "series": EVENT["series"]}) == EVENT
 
 
+def test_what_containers_have_is_kept_of_pods_that_are_resized_in_place_alone() -> None:
+    """The commands took a pod whose node can never give more for as large as it asks to be."""
+    given = [{"name": "main", "allocatedResources": {"cpu": "1"}, "resources": {"requests": {"cpu": "1"}}}]
+    for condition, is_kept in (("PodResizePending", True), ("PodResizeInProgress", True), ("Ready", False)):
+        told = {"conditions": [{"type": condition, "status": "True"}], "containerStatuses": given}
+        status = of(kinds.PODS, {"status": {**told, "initContainerStatuses": given}})["status"]
+        assert [status.get(name) for name in ("containerStatuses", "initContainerStatuses")] == [
+            given if is_kept else None
+        ] * 2
+
+
 def spoiled(value: Any, name: str = "") -> Any:
     """With a secret in every mapping that is no free text of the user's and of which not everything is kept."""
     if isinstance(value, list):
