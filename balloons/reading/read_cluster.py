@@ -140,6 +140,7 @@ DEEPEST = 100
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 _NAME = re.compile(r"[-A-Za-z0-9.:_]*", re.ASCII)
 """Wider than what any kind that is read here allows."""
+_LIST = re.compile(r"lists/([a-z0-9.-]{1,253})\.jsonl")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -225,10 +226,10 @@ def _cluster(tar: tarfile.TarFile) -> SeenCluster:
             raise ArchiveError(f"{member.name[:200]!r} is not a regular file; {ACCEPTED}")
         if member.name == HEAD and head is None:
             head = _read_head(content.read(LONGEST_LINE))
-        elif (kind := _kind_of_member(member.name)).name in objects:
+        elif (name := _list_of(member.name)) in objects:
             raise ArchiveError(f"{member.name!r} is there twice; {ACCEPTED}")
-        else:
-            objects[kind.name] = _objects(kind, content)
+        elif kind := KIND_BY_NAME.get(name):  # other versions may dump other kinds
+            objects[name] = _objects(kind, content)
     if head is None:
         raise ArchiveError(f"it holds no {HEAD}; {ACCEPTED}")
     return _made(head, objects)
@@ -254,11 +255,12 @@ def _read_head(text: bytes) -> _Head:
     return head
 
 
-def _kind_of_member(member: str) -> Kind:
-    name = member.removeprefix("lists/").removesuffix(".jsonl")
-    if member != f"lists/{name}.jsonl" or name not in KIND_BY_NAME:
+def _list_of(member: str) -> str:
+    """The name of the kind whose list it is."""
+    match = _LIST.fullmatch(member)
+    if match is None:
         raise ArchiveError(f"{member[:200]!r} is no part of a dump; {ACCEPTED}")
-    return KIND_BY_NAME[name]
+    return match[1]
 
 
 def _objects(kind: Kind, content: IO[bytes]) -> tuple[tuple[bytes, ...], int]:

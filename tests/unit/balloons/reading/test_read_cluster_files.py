@@ -90,7 +90,7 @@ def test_a_full_disk_or_a_member_cut_short_is_told(tmp_path: Path) -> None:
         {"cluster.json": json.dumps(HEAD | {"takenAt": "2026-11-21T12:00:00"}).encode()},
         {"../../etc/passwd": b"x"},
         {"/etc/passwd": b"x"},
-        {"lists/secrets.jsonl": b"{}"},
+        {"lists/pods.txt": b"{}"},
         {"lists/../pods.jsonl": b"{}"},
         {"lists/pods.jsonl": b"x" * (5 * 1024 * 1024)},
     ],
@@ -99,6 +99,16 @@ def test_a_full_disk_or_a_member_cut_short_is_told(tmp_path: Path) -> None:
 def test_what_is_no_dump_is_refused(tmp_path: Path, members: dict[str, bytes]) -> None:
     with pytest.raises(ArchiveError):
         read_archive(tarred(tmp_path / "x.tar.gz", members))
+
+
+def test_lists_of_kinds_that_another_version_dumps_are_passed_over(tmp_path: Path) -> None:
+    """A dump outlives the version that wrote it, and colleagues have others."""
+    members = {"cluster.json": json.dumps(HEAD | {"lists": {"pods": {}, "widgets.example.com": {}}}).encode()}
+    members |= {"lists/pods.jsonl": b'{"metadata":{"name":"a"}}\n', "lists/widgets.example.com.jsonl": b"no JSON"}
+    found = read_archive(tarred(tmp_path / "x.tar.gz", members))
+    assert [len(listed.objects) for listed in found.lists.values()] == [1, 0]
+    with pytest.raises(ArchiveError, match=r"'lists/a/b\.jsonl' is no part of a dump"):
+        read_archive(tarred(tmp_path / "y.tar.gz", {**members, "lists/a/b.jsonl": b""}))
 
 
 def test_links_and_devices_are_refused(tmp_path: Path) -> None:
