@@ -94,10 +94,13 @@ def _checks(options: dict[str, Any]) -> Any:
 
     only, skip = (_codes(options[name]) for name in ("only", "skip"))
     try:
-        return chosen_checks(only, skip)
+        checks = chosen_checks(only, skip)
     except KeyError as error:
         codes = f"{ALL_CHECKS[0].code} to {ALL_CHECKS[-1].code} as listed in docs/doctor.md"
         raise CommandError(f"no check {error.args[0]!r}; accepted: {codes}", ExitCode.BAD_INPUT) from error
+    if not checks:
+        raise CommandError("--skip leaves no check; accepted: at least one that is not left out", ExitCode.BAD_INPUT)
+    return checks
 
 
 def _codes(text: str | None) -> set[str]:

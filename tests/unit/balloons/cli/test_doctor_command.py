@@ -91,6 +91,7 @@ def test_no_finding_is_no_table(manifest: str) -> None:
     ("arguments", "words"),
     [
         (("--only", "KB999", "-f", __file__), "no check 'KB999'; accepted: KB001 to KB058"),
+        (("--only", "KB001", "--skip", "KB001,KB002", "-f", __file__), "--skip leaves no check"),
         (("-f", "/no/such"), "/no/such: no such file or directory"),
         (("--from", "/no/such"), "/no/such: "),
         (("--from", "/dev/null"), "not a regular file"),
