@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from balloons.decide.release import PodClass, admits, class_of, how_many, room_without_balloon, selects
-from balloons.preview.inputs import NodeShape, PlanInputs
+from balloons.preview.inputs import Ceiling, NodeShape, PlanInputs, sharing
 from balloons.view.node_load_and_devices import NodeLoad
 from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, ZONE_LABEL, Node, Shared
 from throttler.kube.pod import GANG_LABELS, Pod, PodWire, Scheduling, pod_from_wire
@@ -332,11 +332,14 @@ class Fitting:
 def fit_pods(
     pods: Sequence[AskedPod], nodes: Iterable[Node], loads: Mapping[str, NodeLoad], inputs: PlanInputs, pool: str = ""
 ) -> Fitting:
-    """Place the pods, the largest first. New nodes come in `pool`, or in the first pool that takes the class."""
+    """Place the pods, the largest first.
+
+    New nodes come in `pool`, or in the first pool that takes the class; in one at its ceiling only where no other does.
+    """
     there = [Place(node, room_without_balloon(node, loads.get(node.name, NodeLoad()))) for node in nodes]
     asked = (facts for facts in inputs.pools if pool in ("", facts.name))
     pools = [(facts.name, shape) for facts in asked if facts.shape for shape in _in_each_zone(facts.shape)]
-    state = _State(there, pools)
+    state = _State(there, pools, sharing(inputs.pools))
     for (wanted, name), count in _classes(pods).items():
         state.place(wanted, name, count)
     return state.fitting(len(pods), sum(1 for pod in pods if pod.pod.scheduling and pod.pod.scheduling.is_opaque))
@@ -358,9 +361,12 @@ def _size(wanted: PodClass) -> tuple[int, int, int, str]:
 
 
 class _State:
-    def __init__(self, places: list[Place], pools: Sequence[tuple[str, NodeShape]]) -> None:
+    def __init__(
+        self, places: list[Place], pools: Sequence[tuple[str, NodeShape]], ceilings: Mapping[Ceiling, Sequence[str]]
+    ) -> None:
         self._places = places
         self._pools = pools
+        self._ceilings = ceilings
         self._judged: dict[tuple[object, ...], tuple[list[Place], int]] = {}
         self._on_there = self._on_new = 0
         self._new: dict[str, int] = {}
@@ -415,8 +421,14 @@ class _State:
         return known
 
     def _open(self, asked: AskedClass, count: int) -> Place | None:
-        """One more node in the first pool that takes the class, with as many of its pods as that lets it have."""
-        for name, shape in self._pools:
+        """One more node in the first pool that takes the class, with as many of its pods as that lets it have.
+
+        A pool at its ceiling is the last that is asked.
+        """
+        full = {
+            name for ceiling, names in self._ceilings.items() if self._new_in(names) >= ceiling.nodes for name in names
+        }
+        for name, shape in sorted(self._pools, key=lambda pool: pool[0] in full):
             place = Place(node_of(shape), shape.room, name or "new")
             here = min(count, place.takes(asked)) if admits(place.node, asked.wanted) else 0
             here = min(here, asked.spread.skew if asked.spread else here)
@@ -426,6 +438,9 @@ class _State:
                 self._new[name] = self._new.get(name, 0) + 1
                 return place
         return None
+
+    def _new_in(self, pools: Iterable[str]) -> int:
+        return sum(self._new.get(name, 0) for name in pools)
 
     def _why(self, wanted: PodClass) -> str:
         if not self._pools:

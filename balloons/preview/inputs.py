@@ -6,7 +6,7 @@ is taken for granted about a cluster of which nothing is known. Each figure says
 """
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import exp, isfinite
 from typing import Any, Self, TypeVar
@@ -227,6 +227,29 @@ class PlanInputs:
         if name:
             return next((pool for pool in self.pools if pool.name == name), None)
         return max(self.pools, key=lambda pool: (pool.nodes, pool.name), default=None)
+
+
+def sharing(pools: Iterable[PoolFacts]) -> dict[Ceiling, list[str]]:
+    """The pools of each ceiling, the lowest first: a quota, or --max-nodes, bounds what comes in all of its pools."""
+    bounded: dict[Ceiling, list[str]] = {}
+    for pool in pools:
+        for ceiling in pool.ceilings:
+            bounded.setdefault(ceiling, []).append(pool.name)
+    return dict(sorted(bounded.items(), key=lambda bound: bound[0].nodes))
+
+
+def stopped(wanted: Mapping[str, int], pools: Iterable[PoolFacts]) -> list[tuple[int, Ceiling]]:
+    """Of so many new nodes for each pool those that cannot come, by the ceiling that stops them."""
+    left, stops = dict(wanted), list[tuple[int, Ceiling]]()
+    for ceiling, names in sharing(pools).items():
+        own = [name for name in names if name in left]
+        beyond = over = max(0, sum(left[name] for name in own) - max(0, ceiling.nodes))
+        for name in own:
+            cut = min(over, left[name])
+            left[name] -= cut
+            over -= cut
+        stops += [(beyond, ceiling)] if beyond else []
+    return stops
 
 
 BOOT_S = Known.assumed(120.0, "clouds take 30 s to 12 min", 0.35)

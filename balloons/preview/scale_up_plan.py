@@ -24,7 +24,7 @@ from balloons.preview.forecast import (
     typical_world,
 )
 from balloons.preview.from_cluster import lift
-from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts
+from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts, stopped
 from balloons.preview.overload import is_collapse
 from balloons.preview.possible_worlds import World, median_world
 from balloons.preview.scale_up_run import Flow, FlowMoment, flow
@@ -161,7 +161,7 @@ class ScaleUpPlan:
     pool: PoolFacts
     coming: int
     ceiling: Ceiling | None
-    """The one that stops it before all have come."""
+    """The one that stops it before all have come; of several the one that stops most of them."""
     policy: str
     forecast: Forecast | None
     moments: tuple[FlowMoment, ...]
@@ -200,9 +200,9 @@ def make_plan(
         known = ", ".join(sorted(pool.name for pool in inputs.pools)) or "none"
         raise PlanError(f"pool {asked.pool!r} is not there; there are: {known}")
     check_size(asked.add)
-    ceiling = min(pool.ceilings, key=lambda ceiling: ceiling.nodes, default=None)
-    coming = asked.add if ceiling is None else max(0, min(asked.add, ceiling.nodes))
-    stopping = ceiling if coming < asked.add else None
+    short = stopped(fitting.new_nodes if fitting else {pool.name: asked.add}, inputs.pools)
+    coming = asked.add - sum(nodes for nodes, _ in short)
+    stopping = max(short, key=lambda stop: stop[0])[1] if short else None
     policy, other = (THROTTLE, NONE) if inputs.throttle else (NONE, THROTTLE)
     makers = {name: policy_maker(name, inputs.throttle) for name in (policy, other)}
     both = {name: forecast(inputs, pool, coming, make) for name, make in makers.items()} if coming else {}
@@ -301,12 +301,10 @@ def _broken_by_load(forecast: Forecast, kill_timer_s: float) -> list[str]:
 def _broken(plan: ScaleUpPlan) -> list[str]:
     broken = []
     if plan.ceiling is not None:
-        asked, room = count(plan.asked.add, "node"), f"{plan.ceiling.name} leaves"
-        broken.append(
-            f"{plan.asked.add - plan.coming:,} of {asked} cannot come: {room} room for {plan.coming:,}"
-            if plan.coming
-            else f"none of {asked} can come: {room} no room"
-        )
+        asked, missing = count(plan.asked.add, "node"), plan.asked.add - plan.coming
+        which = f"{missing:,} of {asked} cannot come" if plan.coming else f"none of {asked} can come"
+        room = f"room for {plan.ceiling.nodes:,}" if plan.ceiling.nodes > 0 else "no room"
+        broken.append(f"{which}: {plan.ceiling.name} leaves {room}")
     if plan.forecast is not None:
         broken += _broken_in_time(plan.forecast, plan.asked.within_s)
         broken += _broken_by_load(plan.forecast, plan.inputs.controllers.kill_timer_s.value)

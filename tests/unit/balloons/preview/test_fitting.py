@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from balloons.preview.fitting import AskedClass, Fitting, Place, PodsError, asked_pods, fit_pods
-from balloons.preview.inputs import NodeShape, PlanInputs, assumed_inputs
+from balloons.preview.inputs import Ceiling, NodeShape, PlanInputs, assumed_inputs, stopped
 from balloons.view.node_load_and_devices import load_of
 from tests.world import a_node, work
 from throttler.kube.quantities_and_durations import parse_resources
@@ -342,6 +342,34 @@ def two_pools(first: NodeShape, second: NodeShape) -> PlanInputs:
     known = inputs()
     (only,) = known.pools
     return replace(known, pools=(replace(only, name="a", shape=first), replace(only, name="b", shape=second)))
+
+
+def bounded(given: PlanInputs, *ceilings: tuple[str, int]) -> PlanInputs:
+    """The same pools with one ceiling each; of equal names it is one."""
+    bounds = [(Ceiling(name=name, nodes=nodes),) for name, nodes in ceilings]
+    pools = (replace(pool, ceilings=own) for pool, own in zip(given.pools, bounds, strict=True))
+    return replace(given, pools=tuple(pools))
+
+
+@pytest.mark.parametrize(
+    ("ceilings", "new", "coming"),
+    [
+        ((("x", 9), ("y", 9)), {"a": 4}, 4),
+        ((("x", 1), ("y", 9)), {"a": 1, "b": 3}, 4),
+        ((("x", 0), ("y", 9)), {"b": 4}, 4),
+        ((("x", 1), ("y", 2)), {"a": 2, "b": 2}, 3),
+        ((("both", 3), ("both", 3)), {"a": 4}, 3),
+    ],
+)
+def test_a_pool_at_its_ceiling_is_asked_last(
+    ceilings: tuple[tuple[str, int], ...], new: dict[str, int], coming: int
+) -> None:
+    """As both autoscalers have it: a full pool is no reason for pods to wait that another one takes."""
+    shape = NodeShape(instance_type="l", room=ROOM)
+    given = bounded(two_pools(shape, shape), *ceilings)
+    fitting = fitted(job(), given=given)
+    assert dict(fitting.new_nodes) == new
+    assert 4 - sum(nodes for nodes, _ in stopped(new, given.pools)) == coming
 
 
 def test_the_first_pool_that_takes_a_class_gets_it_and_one_that_does_not_is_passed_over() -> None:

@@ -297,6 +297,7 @@ def test_a_load_that_servers_do_not_bear_and_machines_that_are_lost_break_it(
 def test_nodes_that_cannot_come_and_pods_that_fit_nowhere_are_counted() -> None:
     ceiling = Ceiling(name="NodePool/x", nodes=15)
     assert planned(coming=15, ceiling=ceiling).broken == ("25 of 40 nodes cannot come: NodePool/x leaves room for 15",)
+    ceiling = replace(ceiling, nodes=0)
     assert planned(add=1, coming=0, ceiling=ceiling).broken == ("none of 1 node can come: NodePool/x leaves no room",)
     nowhere = [Unplaceable(pods=pods, requests={}, reason="too large") for pods in (1, 3)]
     for number, words in ((1, "1 pod fits no node"), (2, "4 pods fit no node")):
@@ -369,6 +370,16 @@ def test_the_lowest_ceiling_stops_what_is_beyond_it(
         assert (last.nodes, last.ready, last.until_s, last.name) == (3 - coming, coming, None, name)
         assert last.from_s == (100.0 if coming else 0.0)
         assert (found.limit, found.without_limit_s) == (Limit.CEILING, None)
+
+
+@pytest.mark.parametrize(("new", "pool", "coming"), [({"a": 1, "b": 3}, "b", 4), ({"a": 3, "b": 1}, "a", 2)])
+@pytest.mark.usefixtures("forecasts")
+def test_a_ceiling_stops_nodes_of_its_own_pool(new: dict[str, int], pool: str, coming: int) -> None:
+    (only,) = inputs().pools
+    pools = (replace(only, name="a", ceilings=(Ceiling(name="a", nodes=1),)), replace(only, name="b"))
+    fitting = Fitting(pods=4, on_there=0, on_new=4, new_nodes=new)
+    found = make_plan(replace(inputs(), pools=pools), Asked(add=4, pool=pool), AT, fitting=fitting)
+    assert (found.coming, found.ceiling is None) == (coming, coming == 4)
 
 
 @pytest.mark.usefixtures("forecasts")
