@@ -7,7 +7,7 @@ the cluster. What may be asked for or let in is then shared by max-min fairness 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Self, TypeVar
 
 import msgspec
@@ -76,7 +76,7 @@ UNCOUNTED_S = 300.0
 joined by then, and one throttle's error must not hold the others for ever."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TickView:
     """Everything that a tick reads. `world.balloons_wanted` and `world.index` are filled in for each throttle."""
 
@@ -88,9 +88,12 @@ class TickView:
     missing: tuple[str, ...] = ()
     age_s: float = 0.0
 
-    @property
+    @cached_property
     def offer(self) -> Hashable:
-        """What decides which machines an autoscaler can order, our own ceilings left out; only compared."""
+        """What decides which machines an autoscaler can order, our own ceilings left out; only compared.
+
+        Kept: each throttle asks for it, and there may be 2,000 NodePools.
+        """
         groups = self.world.autoscaler.groups if self.world.autoscaler else ()
         return tuple(_of_pool(pool) for pool in self.scene.of(NodePool)), tuple(sorted(group.name for group in groups))
 
