@@ -458,7 +458,8 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
             how=How.APPLY,
             body=body,
             because=reason,
-            is_forced=True,
+            # Where there seems to be none, the user may be making one just now.
+            is_forced=self.thing is not None,
         )
         return self.decision(new, state, (write,)), memory
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.throttler.joins.cluster import SIZE, pending
-from tests.unit.throttler.levers.owned_object import OwnedObject
+from tests.unit.throttler.levers.owned_object import ConflictError, OwnedObject
 from tests.unit.throttler.levers.pool_scene import room
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.joins.joins import JoinRules, Joins
@@ -81,6 +81,20 @@ def test_quota_is_made_with_what_exists_what_boots_and_the_allowance() -> None:
     quota = story.server.quota()
     assert quota is not None
     assert quota.spec.selector == SELECTOR
+
+
+def test_a_quota_that_its_user_makes_at_the_same_moment_stays_his() -> None:
+    """As of GitOps, that applies it beside the throttle. It would be taken for ours, and deleted in the end."""
+    story = Story()
+    decision = story.decide(room(allowance=8, **THERE), 0.0)
+    story.server = OwnedObject(quota_body("100"))
+    with pytest.raises(ConflictError):
+        story.server.carry_out(decision.writes[0])
+    assert story.nodes == "100"
+    story.look(room(allowance=8, **THERE), 1.0)
+    assert story.nodes == "20"
+    story.look(replace(room(allowance=8, **THERE), is_stopping=True), 2.0)
+    assert story.nodes == "100"
 
 
 def test_nodes_that_cluster_autoscaler_counts_exist_beside_what_boots() -> None:
