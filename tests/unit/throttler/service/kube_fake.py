@@ -8,9 +8,10 @@ import msgspec
 
 from tests.unit.throttler.levers.json_patch import RefusedError, apply_patch
 from throttler.kube.decoding import PageDecoder
-from throttler.kube.errors import AlreadyExistsError, ApiError, ConflictError, NotFoundError
+from throttler.kube.errors import AlreadyExistsError, ApiError, ConflictError, InvalidError, NotFoundError
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.requests import EVERYTHING, PatchKind, Resource, Selection
+from throttler.service.lever_writer import STALE_PATCH
 
 
 class FakeCluster:
@@ -74,10 +75,13 @@ class FakeCluster:
         self.before_write(resource.plural, name)
         stored = self._find(resource, name)
         if kind is PatchKind.JSON:
+            # In the server's order: the patch is applied before versions are compared.
+            versions = [operation["value"] for operation in body if operation["path"] == "/metadata/resourceVersion"]
             try:
-                changed = apply_patch(stored, body)
-            except RefusedError as error:
-                raise ConflictError("the object has been modified", status=409) from error
+                changed = apply_patch(stored, [each for each in body if each["path"] != "/metadata/resourceVersion"])
+            except (RefusedError, IndexError, KeyError) as error:
+                raise InvalidError(STALE_PATCH, status=422, reason="Invalid") from error
+            self._check_version(stored, versions[0])
         else:
             self._check_version(stored, body.get("metadata", {}).get("resourceVersion"))
             changed = _merged(stored, body)

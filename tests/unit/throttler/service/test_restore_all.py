@@ -187,6 +187,20 @@ def others_write(cluster: FakeCluster, does: Callable[[str, str], bool]) -> None
     cluster.before_write = write
 
 
+async def test_a_node_that_loses_another_taint_meanwhile_is_read_again() -> None:
+    """Ours stands elsewhere then, and the API server says nothing of a conflict."""
+    cluster = left_behind()
+    ours = {"key": TAINT, "effect": "NoSchedule"}
+
+    def lose(plural: str, name: str) -> None:
+        if plural == "nodes" and len(cluster.objects["nodes"][name]["spec"].get("taints", ())) == 2:
+            cluster.put("nodes", name, spec={"taints": [ours]})
+
+    cluster.before_write = lose
+    assert (await restore_all(cluster.client, lease=LEASE)).is_all
+    assert cluster.objects["nodes"]["n1"]["spec"]["taints"] == []
+
+
 async def test_object_that_changed_meanwhile_is_read_again() -> None:
     cluster = left_behind()
     touched = {"capacityquotas"}
