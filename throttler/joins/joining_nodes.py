@@ -271,16 +271,16 @@ def _follow(node: Node, before: _Before, registered: Registered) -> None:
 
 
 def _waits_in_vain(node: Node, before: _Before, registered: Registered) -> bool:
-    """Whether pods that lack on a node are made on no other one like it either, while those of other DaemonSets are.
+    """Whether pods that lack on a node are made on no other one like it either, while other ones are made.
 
-    Where none is made at all the controller manager may be away, and will make all of them at once when it is back.
-    Where they are made elsewhere it has too much to do.
+    Where none is made anywhere the controller manager may be away, and will make all of them at once when it is back.
+    Where they are made on others it has too much to do.
     """
     runs = _running(before.world.pods.get(node.name, NO_PODS))
     expected = before.wanted.on(node, node.taints)
     lacking = [_awaited(daemon_set, node) for daemon_set in expected if daemon_set.uid not in runs]
-    made_s = (before.memory.made_s.get(awaited, -inf) for awaited in lacking)
-    if len(lacking) == len(expected) or any(before.now_s - at_s <= STUCK_S for at_s in made_s):
+    lately = {awaited for awaited, at_s in before.memory.made_s.items() if before.now_s - at_s <= STUCK_S}
+    if (len(lacking) == len(expected) and not lately) or not lately.isdisjoint(lacking):
         return False
     registered.in_vain_s |= dict.fromkeys(lacking, before.now_s)
     return True

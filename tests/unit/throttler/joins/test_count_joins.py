@@ -87,6 +87,19 @@ def test_a_daemon_set_whose_pods_do_not_come_is_waited_for_once_on_each_kind_of_
     assert joins_of("n5").joining == 1, "it is tried again"
 
 
+def test_nodes_that_run_no_daemon_pod_at_all_do_not_join_for_ever() -> None:
+    """As those that stand for a single pod (Fargate), for agents that tolerate everything."""
+    story = Story()
+    odd = a_node("odd", labels={INSTANCE_TYPE_LABEL: "virtual"}, instance_type="virtual")
+    story.after(0, a_world())
+    assert story.after(1, a_world(odd)).joining == 1
+    made_s = WALL_S + story.now_s + STUCK_S - 1000.0
+    others = [msgspec.structs.replace(pod, created_s=made_s) for pod in daemons_on("n1", CNI)]
+    assert story.after(STUCK_S, a_world(odd, a_node("n1"), pods=others)).joining == 2
+    joins = story.after(10, a_world(odd, a_node("n1"), pods=others))
+    assert (joins.joining, joins.joined, joins.lost) == (1, 1, 0)
+
+
 def test_a_daemon_set_that_makes_its_pods_slowly_is_waited_for() -> None:
     """The controller manager sends twenty requests a second, and there may be hundreds of nodes and ten DaemonSets."""
     story = Story()
