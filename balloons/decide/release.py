@@ -11,7 +11,7 @@ of its API calls, and each victim comes back Pending. Lowering the Deployment an
 is faster. Which pod goes where stays the scheduler's choice; here it is only counted how many nodes they need.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cmp_to_key
 from math import ceil, log2
@@ -272,13 +272,8 @@ def reserve(
             if places.is_tired:
                 break
             done.add(key)
-            kept_off = [pod for pod in members if now_s - open_since_s.get(pod.uid, now_s) >= window_s]
-            kept_off = members if kept_off and wanted.gang else kept_off
-            others = [pod for pod in members if pod not in kept_off] if kept_off else members
-            for pods_alike, beside_work in ((kept_off, False), (others, True)):
-                if pods_alike:
-                    places_taken = places.take(wanted, len(pods_alike), beside_work=beside_work)
-                    places_given += zip(pods_alike, places_taken, strict=False)
+            kept_off = {pod.uid for pod in members if now_s - open_since_s.get(pod.uid, now_s) >= window_s}
+            places_given += _places_for(members, wanted, places, kept_off)
     present = {key for key, _, _ in classes}
     had_turn = (looked & present) | done
     is_holdable = {node.name for node in holdable} if places_given else set()
@@ -299,6 +294,18 @@ def reserve(
     all_classes = [*classes, *_classes(pod for pod in candidates if not _is_judged_here(pod))]
     left = [(wanted, sum(pod.uid not in with_node for pod in members)) for _, wanted, members in all_classes]
     return Reservations(taker, {**placed, **known}, frozenset(at_once), still_waits, in_the_open, tuple(left))
+
+
+def _places_for(
+    members: Sequence[Pod], wanted: PodClass, places: Places, kept_off: Collection[str]
+) -> Iterator[tuple[Pod, Node]]:
+    """Nodes for pods of one class; to those that are `kept_off` (uids) open nodes are closed, to a gang as a whole."""
+    if wanted.gang and kept_off:
+        kept_off = {pod.uid for pod in members}
+    for beside_work in (False, True):
+        alike = [pod for pod in members if (pod.uid not in kept_off) is beside_work]
+        if alike:
+            yield from zip(alike, places.take(wanted, len(alike), beside_work=beside_work), strict=False)
 
 
 def _is_left_to_us(pod: Pod) -> bool:
