@@ -32,7 +32,7 @@ from balloons.decide.decision_and_reasons import (
 from balloons.decide.leave_alone import believe, blind, why_left_alone
 from balloons.decide.one_pool import Case, Outcome, PoolCase, decide_pool
 from balloons.decide.pool_view_and_schedule import Ages, PoolDeployments, deployments_by_pool, pool_of, view_of
-from balloons.decide.release import reserve
+from balloons.decide.release import Reservations, reserve
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import (
     PoolBuffers,
@@ -196,20 +196,17 @@ def decide(
         [node for census in active for node in census.by_state[NodeState.BUSY]],
         [node for census in active for node in census.holdable],
         snapshot.loads,
-        memory.reserved_since_s,
+        memory.reserved or Reservations(),
         settings,
         ours.value if ours else USUAL_PRIORITY,
         now,
-        memory.looked,
-        memory.open_since_s,
     )
     purse = Purse(lanes or ())
     case = Case(snapshot, settings, now, reserved, _annotated(snapshot), buffers)
     decisions, pool_memory = _decide_all(pools, case, memory, purse)
     sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now)
     decided = Decision((*invalid, *refused, *failed, *decisions), sweeps)
-    memory = Memory(reserved.since_s, pool_memory, gone, reserved.looked, unready, open_since_s=reserved.open_since_s)
-    return decided, memory
+    return decided, Memory(reserved, pool_memory, gone, unready)
 
 
 def _annotated(snapshot: Snapshot) -> Mapping[str, Sequence[Node]]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     # Whoever asks for a reason only, as the doctor does, need not load how nodes are counted.
     from balloons.decide.census import NodeState, Unready
     from balloons.decide.refusing import NodeRefusal
+    from balloons.decide.release import Reservations
 
 
 class Reason(Sentence):
@@ -255,19 +256,16 @@ class UnseenBuffers:
 class Memory:
     """All pools' memory; `gone_since_s` says when a pool whose balloons remain was first missed.
 
-    `reserved_since_s` maps a waiting pod's uid to the moment it was first given a node, `unready_since_s` a node (uid)
-    that is not Ready to the moments since which it may be taken to join, and since which it was seen so.
+    `unready_since_s` maps a node (uid) that is not Ready to the moments since which it may be taken to join, and since
+    which it was seen so.
     """
 
-    reserved_since_s: Mapping[str, float] = field(default_factory=dict)
+    reserved: "Reservations | None" = None
+    """Which nodes waiting pods were given last; None before the first decision."""
     pools: Mapping[ObjectKey, PoolMemory] = field(default_factory=dict)
     gone_since_s: Mapping[ObjectKey, float] = field(default_factory=dict)
-    looked: frozenset[tuple[object, ...]] = frozenset()
-    """Classes of waiting pods that have had their turn while others wait for theirs."""
     unready_since_s: Mapping[str, "Unready"] = field(default_factory=dict)
     unseen: Mapping[ObjectKey, Unseen] = field(default_factory=dict)
     """Balloon Deployments of Headroom pools, since the view was lost; empty while it is complete."""
     unseen_buffers: Mapping[ObjectKey, UnseenBuffers] = field(default_factory=dict)
     """The same of pools that have buffers, by pool."""
-    open_since_s: Mapping[str, float] = field(default_factory=dict)
-    """Since when a waiting pod that nobody makes room for (uid) has seemed to have room beside other work."""

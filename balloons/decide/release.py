@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cmp_to_key
 from math import ceil, log2
-from types import MappingProxyType
 
 from balloons.decide.settings import DecideSettings
 from balloons.view.node_load_and_devices import EMPTY, NodeLoad
@@ -246,19 +245,19 @@ def reserve(
     open_nodes: Sequence[Node],
     holdable: Sequence[Node],
     loads: Mapping[str, NodeLoad],
-    since_s: Mapping[str, float],
+    before: Reservations,
     settings: DecideSettings,
     balloon_priority: int,
     now: Now,
-    looked: frozenset[ClassKey] = frozenset(),
-    open_since_s: Mapping[str, float] = MappingProxyType({}),
 ) -> Reservations:
     """Give waiting pods nodes: room on `open_nodes` first (busy ones of the pools), then holdable nodes without a
-    balloon, then warm ones. Pods that did not take their node within `reservation_s` are passed over, so that a
-    pod that cannot be judged here never keeps nodes without a balloon for ever; after `RETRY` times as long they are
-    tried again. A pod that nobody makes room for, and that did not take its room on an open node within that time, is
-    kept off it by a rule that is not judged here: for it, and for its gang, open nodes no longer count."""
+    balloon, then warm ones. `before` is what they were given last. Pods that did not take their node within
+    `reservation_s` are passed over, so that a pod that cannot be judged here never keeps nodes without a balloon for
+    ever; after `RETRY` times as long they are tried again. A pod that nobody makes room for, and that did not take its
+    room on an open node within that time, is kept off it by a rule that is not judged here: for it, and for its gang,
+    open nodes no longer count."""
     now_s, window_s = now.monotonic_s, settings.reservation_s
+    since_s, open_since_s = before.since_s, before.open_since_s
     candidates = [pod for pod in waiting if _is_to_be_scheduled(pod, balloon_priority)]
     pods = [pod for pod in candidates if _is_judged_here(pod)]
     classes = _classes(p for p in pods if _has_turn(now_s - since_s.get(p.uid, now_s), window_s))
@@ -268,14 +267,14 @@ def reserve(
         places = Places(
             open_nodes, holdable, loads, now.wall.timestamp(), keys_of([wanted for _, wanted, _ in classes])
         )
-        for key, wanted, members in _in_turn(classes, since_s, looked)[:MOST_CLASSES]:
+        for key, wanted, members in _in_turn(classes, since_s, before.looked)[:MOST_CLASSES]:
             if places.is_tired:
                 break
             done.add(key)
             kept_off = {pod.uid for pod in members if now_s - open_since_s.get(pod.uid, now_s) >= window_s}
             places_given += _places_for(members, wanted, places, kept_off)
     present = {key for key, _, _ in classes}
-    had_turn = (looked & present) | done
+    had_turn = (before.looked & present) | done
     is_holdable = {node.name for node in holdable} if places_given else set()
     at_once = {node.name for pod, node in places_given if _is_left_to_us(pod)}
     taker: dict[str, str] = {}

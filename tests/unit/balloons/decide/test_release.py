@@ -5,7 +5,7 @@ little however many nodes there are.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from balloons.api.pool import Mode, PoolNodes
 from balloons.decide import release
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Action, ApplyObject, Decision, Memory, Reason, ReleaseBalloon
-from balloons.decide.release import Places, PodClass, admits, class_of, reserve, selects
+from balloons.decide.release import Places, PodClass, Reservations, admits, class_of, reserve, selects
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
 from throttler.kube.node import Node
@@ -313,13 +313,16 @@ def test_classes_of_others_cost_one_look_per_group_of_nodes(looked_at: list[str]
     world.add(*(work(f"own-{i}") for i in range(4)))
     _, memory = decide(world.snapshot(), Memory(), DecideSettings(), NOW)
     assert len(looked_at) == 31
-    assert len(memory.reserved_since_s) == 4
+    assert memory.reserved is not None
+    assert len(memory.reserved.since_s) == 4
 
 
 def test_a_class_that_names_its_host_gets_that_one() -> None:
     world = World.of(a_pool(), nodes=nodes(5))
     here = Scheduling(is_tried=True, node_selector={"kubernetes.io/hostname": "n003"})
-    found = reserve([work("w", scheduling=here)], [], list(world.nodes.values()), {}, {}, DecideSettings(), -10, NOW)
+    found = reserve(
+        [work("w", scheduling=here)], [], list(world.nodes.values()), {}, Reservations(), SETTINGS, -10, NOW
+    )
     assert set(found.taker) == {"n003"}
 
 
@@ -327,7 +330,7 @@ def test_a_class_that_names_its_host_gets_that_one() -> None:
 def test_nodes_that_are_closed_are_no_group_of_the_open_ones(change: dict[str, Any]) -> None:
     members = nodes(2)
     members["n000"] = msgspec.structs.replace(members["n000"], **change)
-    found = reserve([work("w")], [], list(members.values()), {}, {}, DecideSettings(), -10, NOW)
+    found = reserve([work("w")], [], list(members.values()), {}, Reservations(), SETTINGS, -10, NOW)
     assert set(found.taker) == {"n001"}
 
 
@@ -344,17 +347,14 @@ def test_every_class_is_looked_at_in_turn(blockers: int, fitting: int, most: int
         pods += [work(f"big-{i}-{k}", priority=5, scheduling=how) for k in range(fitting + 1)]
     pods += [work(f"own-{k}", scheduling=Scheduling(is_tried=True, gang="own")) for k in range(fitting)]
     members, limits = list(nodes(fitting).values()), DecideSettings()
-    since_s: Mapping[str, float] = {}
-    looked: frozenset[tuple[object, ...]] = frozenset()
+    found = Reservations()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(release, "MOST_CLASSES", most)
         for second in range(blockers // most + 1):
-            found = reserve(pods, [], members, {}, since_s, limits, -10, later(NOW, second), looked)
-            since_s, looked = found.since_s, found.looked
+            found = reserve(pods, [], members, {}, found, limits, -10, later(NOW, second))
         assert len(found.taker) == fitting
         for second in range(20, 25):
-            found = reserve(pods, [], members, {}, since_s, limits, -10, later(NOW, second), looked)
-            since_s, looked = found.since_s, found.looked
+            found = reserve(pods, [], members, {}, found, limits, -10, later(NOW, second))
             assert len(found.taker) == fitting, "a class that was given nodes keeps them"
 
 
@@ -364,7 +364,8 @@ def test_looking_stops_at_the_budget_and_goes_on_next_time(monkeypatch: pytest.M
     for i in range(10):
         world.add(work(f"job-{i}"))
     decided, memory = decide(world.snapshot(), Memory(), DecideSettings(), NOW)
-    assert len(memory.reserved_since_s) == 5
+    assert memory.reserved is not None
+    assert len(memory.reserved.since_s) == 5
     world.apply(decided)
     world.settle()
     assert sum(1 for pod in world.pods.values() if pod.node and pod.key.namespace == "jobs") == 10
@@ -375,9 +376,9 @@ def test_a_class_that_was_not_reached_comes_first_next_time(monkeypatch: pytest.
     monkeypatch.setattr(release, "MOST_LOOKS", 5)
     large = [work(f"big-{i}", priority=5, scheduling=Scheduling(is_tried=True, gang="big")) for i in range(11)]
     members = list(nodes(10).values())
-    first = reserve([*large, work("own")], [], members, {}, {}, SETTINGS, -10, NOW)
+    first = reserve([*large, work("own")], [], members, {}, Reservations(), SETTINGS, -10, NOW)
     assert first.taker == {}
-    found = reserve([*large, work("own")], [], members, {}, {}, SETTINGS, -10, later(NOW, 1.0), first.looked)
+    found = reserve([*large, work("own")], [], members, {}, first, SETTINGS, -10, later(NOW, 1.0))
     assert set(found.taker.values()) == {"jobs/own"}
 
 
