@@ -107,7 +107,7 @@ class Colour:
     light: str
     dark: str
     terminal: str = ""
-    """The sequence that begins it; empty: the terminal's own."""
+    """The sequence that begins it (RESET ends it); empty: the terminal's own."""
     panel: str = ""
     """Of a line on a dashboard, where `light` would be too pale."""
 
@@ -117,6 +117,8 @@ class Colour:
         return self.panel or self.light
 
 
+RESET = "\x1b[0m"
+"""Of a terminal: back to its own colour."""
 THERE = Colour("#009e73", "#00b386", "\x1b[32m")
 """Usable and in order: what there is."""
 PLANNED = Colour("#0072b2", "#4aa3e0")

@@ -18,7 +18,7 @@ from balloons.cli.options_and_values import (
     output_option,
 )
 from balloons.cli.terminal import CommandError, ExitCode, Look, lines, warn
-from balloons.text_and_colours import printable
+from balloons.text_and_colours import RESET, printable
 
 if TYPE_CHECKING:
     from balloons.cli.documents import DiagnosisDocument, FindingItem
@@ -222,7 +222,7 @@ def _block(finding: "Finding", width: int, look: Look) -> list[str]:
     severity, trouble, name = finding.check.severity.word, finding.trouble, printable(finding.trouble.object)
     glyph = _GLYPHS[severity] if look.is_unicode else _ASCII_GLYPHS[severity]
     head = f"{glyph} {severity} {finding.check.code}"
-    shown = f"{_COLOURS[severity]}{head}\x1b[0m" if look.is_coloured else head
+    shown = f"{_COLOURS[severity]}{head}{RESET}" if look.is_coloured else head
     # A command is not wrapped: it is there to be copied.
     return [
         *([f"{shown}  {name}"] if len(f"{head}  {name}") <= width else [shown, *_wrapped_finding(name, width)]),

@@ -16,7 +16,7 @@ from balloons.preview.plan_json import Comparison
 from balloons.report import sentences
 from balloons.report.document import Document, PolicyCourse, Series, at, courses_of, marks, series_of
 from balloons.report.sentences import Level, PlanAnswer, answer_of
-from balloons.text_and_colours import COLOURS, duration, printable
+from balloons.text_and_colours import COLOURS, RESET, duration, printable
 from balloons.text_and_colours import times as times_as_long
 from throttler.kube.quantities_and_durations import count
 
@@ -26,7 +26,6 @@ STEPS = ("READY", "PREDICTED", "REAL", "OFF-BY")
 INPUTS = ("INPUT", "VALUE", "SOURCE", "DETAIL")
 FIRST_TO_GO = ("PEAK-REQ/S", "REFUSED", "API-LOAD")
 """Where there is no room: what others wait stays to the last."""
-BOLD, END = "\x1b[1m", "\x1b[0m"
 LIGHTS = {Level.YES: "\x1b[1;32m", Level.HURTS: "\x1b[1;33m", Level.NO: "\x1b[1;31m"}
 WIDEST = 110
 """Longer lines of prose are hard to read."""
@@ -40,7 +39,6 @@ STAGES = {
 """Glyph, and the same in ASCII; nodes that nobody has asked for yet are left blank."""
 SPARKS, ASCII_SPARKS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
 FRAME, ASCII_FRAME = tuple("┤│└─┬"), tuple("||+-+")
-RESET = "\x1b[0m"
 ROWS, PLAN_ROWS = 11, 5
 """Of a report; of a plan, which is to fit a terminal with its answer."""
 MOST_COLUMNS, LEAST_COLUMNS = 100, 40
@@ -76,7 +74,7 @@ def answer_lines(answer: PlanAnswer, look: Look) -> list[str]:
     """First of all; the command stands in a line of its own and is not wrapped: it is there to be pasted."""
     said = wrapped(answer.sentence, look)
     if look.is_coloured:
-        said = [f"{LIGHTS[answer.level]}{line}{END}" for line in said]
+        said = [f"{LIGHTS[answer.level]}{line}{RESET}" for line in said]
     return [*said, f"  {answer.command}"] if answer.command else said
 
 

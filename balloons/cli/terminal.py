@@ -18,7 +18,7 @@ from threading import Event, Thread
 
 import click
 
-from balloons.text_and_colours import printable
+from balloons.text_and_colours import RESET, printable
 
 GLYPHS = {"True": "✓", "False": "✗", "Unknown": "?"}
 CELL_COLOURS = {"✓ True": "\x1b[32m", "✗ False": "\x1b[31m", "? Unknown": "\x1b[33m"}
@@ -371,7 +371,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], colours: Mapping[str, str
 
 
 def _painted(cell: str, text: str, colours: Mapping[str, str]) -> str:
-    return f"{colours[cell]}{text}\x1b[0m" if cell in colours else text
+    return f"{colours[cell]}{text}{RESET}" if cell in colours else text
 
 
 def _total(headers: Sequence[str], rows: Sequence[Row], gap: str) -> int:

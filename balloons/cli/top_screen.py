@@ -20,7 +20,7 @@ from balloons.cli.status_screen import COLUMNS, LINES, ToldOnce, height, on_scre
 from balloons.cli.terminal import NONE, Look, keys_unseen
 from balloons.preview.from_cluster import price_of
 from balloons.service.watches import UNFINISHED
-from balloons.text_and_colours import COLOURS, printable
+from balloons.text_and_colours import COLOURS, RESET, printable
 from balloons.view.node_load_and_devices import counted_apart
 from throttler.kube.errors import ForbiddenError, NotFoundError
 from throttler.kube.node import Node, NodeWire, Shared, group_of, node_from_wire
@@ -44,7 +44,6 @@ STATE_MARKS = {
     "sick": ("x", "x"),
 }
 """Glyph, and the same in ASCII."""
-END = "\x1b[0m"
 LEAST_BAR, MOST_BAR = 10, 50
 """Cells."""
 
@@ -201,7 +200,7 @@ def _bar(states: Mapping[str, int], cells: int, look: Look) -> str:
 def _painted(state: str, cells: int, look: Look) -> str:
     (glyph, plain), colour = STATE_MARKS[state], COLOURS[state].terminal
     text = (glyph if look.is_unicode else plain) * cells
-    return f"{colour}{text}{END}" if cells and colour and look.is_coloured else text
+    return f"{colour}{text}{RESET}" if cells and colour and look.is_coloured else text
 
 
 async def follow(options: Mapping[str, Any], look: Look, prices: Mapping[str, float]) -> None:

@@ -29,8 +29,6 @@ SECONDS_VARIANCE = 1 / 6
 """Timestamps are whole seconds: what that adds to the variance of a difference of two."""
 BURST_S = 30.0
 """Pods that were made further apart are no part of one burst (chosen: longer than any batch of an autoscaler)."""
-LOOK_APART_S = 2.0
-"""Machines that were asked for further apart come from two looks: those of one are asked for within a second."""
 BURST_SPREAD = 0.3
 """Of the reaction to one burst: it depends on where in its own rhythm the autoscaler was."""
 
