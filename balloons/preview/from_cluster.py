@@ -77,7 +77,8 @@ KINDS = (
     kinds.DEPLOYMENTS,
 )
 """What a plan reads."""
-_SAMPLE = 50
+_SAMPLE, _OF_POOL = 50, 5
+"""Nodes of the cluster, and of one pool, on which DaemonSets are counted: those of a pool are alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +88,7 @@ class PoolsWorld:
     nodes: Sequence[Node]
     loads: Mapping[str, NodeLoad]
     births: Sequence[Birth]
+    daemon_sets: Sequence[DaemonSet] = ()
 
 
 def pools_of(world: PoolsWorld, named: Iterable[str] = ()) -> tuple[PoolFacts, ...]:
@@ -111,6 +113,7 @@ def _pool(name: str, nodes: Sequence[Node], world: PoolsWorld, members: Mapping[
         shape=_shape(nodes, world.loads),
         boot_s=calibrate.boot(births, BOOT_S),
         boot_jitter=calibrate.boot_jitter(births, BOOT_JITTER),
+        daemon_sets=_daemon_sets(world.daemon_sets, nodes, _OF_POOL),
     )
 
 
@@ -287,12 +290,13 @@ def plan_inputs(cluster: SeenCluster) -> PlanInputs:
     """Everything that is known, with its origin; what could not be read is assumed, and said."""
     nodes, detected = seen_cluster.nodes(cluster), detect(cluster)
     births = births_in(cluster, cluster.taken_at.timestamp() - DAY_S)
-    world = PoolsWorld(nodes=nodes, loads=loads_of(seen_cluster.pods(cluster)), births=births)
     assumed = assumed_inputs(nodes=len(nodes))
     throttle = _throttle(cluster)
     learned = _learned(throttle, cluster)
     daemon_sets = seen_cluster.daemon_sets(cluster)
-    daemons = _daemon_sets(daemon_sets, nodes)
+    daemons = _daemon_sets(daemon_sets, nodes, _SAMPLE)
+    loads = loads_of(seen_cluster.pods(cluster))
+    world = PoolsWorld(nodes=nodes, loads=loads, births=births, daemon_sets=daemon_sets)
     return PlanInputs(
         autoscaler=detected.in_words,
         nodes=len(nodes),
@@ -396,13 +400,14 @@ def _stated(figure: str, value: float, by: str) -> Known:
     return Known.stated(taken, by if taken == value else f"{by}, which says {value:g}")
 
 
-def _daemon_sets(daemon_sets: tuple[DaemonSet, ...], nodes: tuple[Node, ...]) -> Known | None:
+def _daemon_sets(daemon_sets: Sequence[DaemonSet], nodes: Sequence[Node], most: int) -> Known | None:
     """How many of them put a pod on a node, in the median; None where there is nothing to count on."""
-    sample = [node for node in nodes if node.is_ready][-_SAMPLE:]
+    sample = [node for node in nodes if node.is_ready][-most:]
     if not daemon_sets or not sample:
         return None
     counts = [sum(wants_daemon(daemon_set, node, _lasting(node)) for daemon_set in daemon_sets) for node in sample]
-    return _stated("daemonsets", statistics.median(counts), f"{count(len(daemon_sets), 'DaemonSet')} of the cluster")
+    median = float(statistics.median(counts))
+    return _stated("daemonsets", median, f"{count(len(daemon_sets), 'DaemonSet')} of the cluster")
 
 
 def _lasting(node: Node) -> tuple[Taint, ...]:

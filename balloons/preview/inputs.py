@@ -145,6 +145,8 @@ class PoolFacts:
     """From being asked for to being registered."""
     boot_jitter: Known
     """Standard deviation between machines, as a share of the mean."""
+    daemon_sets: Known | None = None
+    """Pods that DaemonSets put on each of its nodes; None: as many as on any node of the cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -420,9 +422,8 @@ def with_stated(inputs: PlanInputs, stated: Stated) -> PlanInputs:
     figures = _Figures(stated)
     servers, controllers = inputs.servers, inputs.controllers
     daemons = figures.over("daemonsets", controllers.daemon_sets)
-    cost, requests = servers.join_cpu_s, servers.requests_per_join
-    if cost.source is Source.ASSUMED:
-        cost, requests = join_cpu_s(daemons.value), requests_per_join(daemons.value)
+    servers = _with_daemons(servers, daemons)
+    cost = servers.join_cpu_s
     count, cores = figures.over("servers", servers.count), figures.over("server_cores", servers.cores)
     if cost.source is Source.LEARNED:
         # It was learned as a share of servers whose size was a guess.
@@ -441,7 +442,6 @@ def with_stated(inputs: PlanInputs, stated: Stated) -> PlanInputs:
             cores=cores,
             background=figures.over("background", servers.background),
             join_cpu_s=figures.over("join_cost", cost),
-            requests_per_join=requests,
         ),
         controllers=replace(
             controllers,
@@ -455,6 +455,22 @@ def with_stated(inputs: PlanInputs, stated: Stated) -> PlanInputs:
             kill_timer_s=figures.over("kill_timer", controllers.kill_timer_s),
         ),
     )
+
+
+def of_pool(inputs: PlanInputs, pool: PoolFacts) -> PlanInputs:
+    """The inputs as they are for new nodes of this pool: pools differ in their DaemonSets."""
+    daemons = pool.daemon_sets
+    if daemons is None:
+        return inputs
+    controllers = replace(inputs.controllers, daemon_sets=daemons)
+    return replace(inputs, servers=_with_daemons(inputs.servers, daemons), controllers=controllers)
+
+
+def _with_daemons(servers: ServerFacts, daemons: Known) -> ServerFacts:
+    """What a join is assumed to cost goes by its DaemonSet pods."""
+    if servers.join_cpu_s.source is not Source.ASSUMED:
+        return servers
+    return replace(servers, join_cpu_s=join_cpu_s(daemons.value), requests_per_join=requests_per_join(daemons.value))
 
 
 _MaybeKnown = TypeVar("_MaybeKnown", bound=Known | None)
@@ -488,4 +504,5 @@ def _pool(pool: PoolFacts, figures: _Figures, nodes: int, *, is_only: bool) -> P
         ceilings=ceilings,
         boot_s=figures.over("boot", pool.boot_s),
         boot_jitter=figures.over("boot_spread", pool.boot_jitter),
+        daemon_sets=figures.over("daemonsets", pool.daemon_sets),
     )

@@ -24,7 +24,7 @@ from balloons.preview.forecast import (
     typical_world,
 )
 from balloons.preview.from_cluster import lift
-from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts, stopped
+from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts, of_pool, stopped
 from balloons.preview.overload import is_collapse
 from balloons.preview.possible_worlds import World, median_world
 from balloons.preview.scale_up_run import Flow, FlowMoment, flow
@@ -200,6 +200,7 @@ def make_plan(
         known = ", ".join(sorted(pool.name for pool in inputs.pools)) or "none"
         raise PlanError(f"pool {asked.pool!r} is not there; there are: {known}")
     check_size(asked.add)
+    inputs = of_pool(inputs, pool)
     short = stopped(fitting.new_nodes if fitting else {pool.name: asked.add}, inputs.pools)
     coming = asked.add - sum(nodes for nodes, _ in short)
     stopping = max(short, key=lambda stop: stop[0])[1] if short else None

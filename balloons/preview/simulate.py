@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from balloons.preview.forecast import MOST_ADDED, Forecast, Limit, forecast, main_limit, policy_maker, typical_world
-from balloons.preview.inputs import NAMES, PlanInputs, Source, Stated, StatedError, check, with_stated
+from balloons.preview.inputs import NAMES, PlanInputs, Source, Stated, StatedError, check, of_pool, with_stated
 from balloons.preview.plan_json import API_VERSION, seconds, side_json
 from balloons.preview.scale_up_plan import PlanError, Side, check_size, side
 
@@ -65,6 +65,7 @@ def _cells(
         known = ", ".join(sorted(pool.name for pool in inputs.pools)) or "none"
         raise PlanError(f"pool {pool!r} is not there; there are: {known}")
     check_size(add)
+    inputs = of_pool(inputs, grown)
     forecasts = [forecast(inputs, grown, add, policy_maker(policy, inputs.throttle)) for policy in policies]
     world = typical_world(forecasts)
     return [

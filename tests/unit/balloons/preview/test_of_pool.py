@@ -1,0 +1,23 @@
+"""What a plan reckons with that differs from pool to pool."""
+
+from dataclasses import replace
+
+from balloons.cluster import kinds
+from balloons.preview.from_cluster import plan_inputs
+from balloons.preview.inputs import Known, Stated, join_cpu_s, of_pool, with_stated
+from tests.unit.balloons.preview.test_from_cluster import cluster, daemon_set, node
+
+
+def test_a_plan_reckons_with_the_daemon_sets_of_its_own_pool() -> None:
+    """Those of GPU nodes put no pod on others; the median of all nodes is of neither."""
+    of_gpus = daemon_set("device-plugin")
+    of_gpus["spec"]["template"]["spec"]["nodeSelector"] = {"karpenter.sh/nodepool": "gpu"}
+    nodes = [node(index, **{"karpenter.sh/nodepool": "gpu" if index < 2 else "web"}) for index in range(7)]
+    found = plan_inputs(cluster({kinds.NODES: nodes, kinds.PODS: [], kinds.DAEMON_SETS: [daemon_set("cni"), of_gpus]}))
+    costs = {pool.name: of_pool(found, pool) for pool in found.pools}
+    assert {name: own.controllers.daemon_sets.value for name, own in costs.items()} == {"gpu": 2, "web": 1}
+    assert {name: own.servers.join_cpu_s for name, own in costs.items()} == {"gpu": join_cpu_s(2), "web": join_cpu_s(1)}
+    stated = with_stated(found, Stated(daemonsets=9))
+    assert {of_pool(stated, pool).controllers.daemon_sets.value for pool in stated.pools} == {9}
+    learned = replace(found, servers=replace(found.servers, join_cpu_s=Known.learned(0.7, "x")))
+    assert of_pool(learned, found.pools[0]).servers.join_cpu_s.value == 0.7
