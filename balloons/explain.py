@@ -20,7 +20,7 @@ from throttler.kube.karpenter import NodePool
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import MIRROR_ANNOTATION, POOL_LABEL, Pod, is_marked
 from throttler.kube.quantities_and_durations import Resources, milli_or_none
-from throttler.kube.taints import Taint, is_joining_taint, untolerated
+from throttler.kube.taints import Taint, is_joining_taint, is_marked_to_leave, untolerated
 from throttler.levers.node_pool_ceiling import ACCELERATORS
 from throttler.levers.pool_shares import may_hold, may_make
 from throttler.levers.scheduling_gate import PACED_GATE
@@ -196,6 +196,10 @@ def _node_stands(node: Any, claim: Any, on_it: list[dict[str, Any]]) -> str:
     taints = [Taint(text(taint, "key"), text(taint, "effect")) for taint in parts(node, "spec", "taints")]
     if held := [taint.key for taint in taints if is_joining_taint(taint)]:
         return f"ready, and held back by the taint {held[0]}"
+    if leaving := [taint.key for taint in taints if is_marked_to_leave([taint])]:
+        return f"ready, and about to be removed: it has the taint {leaving[0]}"
+    if text(node, "metadata", "deletionTimestamp"):
+        return "ready, and being removed"
     if part(node, "spec").get("unschedulable") is True:
         return "ready and cordoned: nothing new starts there"
     there = [pod for pod in on_it if not _has_ended(pod)]
@@ -334,7 +338,8 @@ def _pod_stands(pod: Any, node: str) -> str:
         whose = "a throttle opens it as nodes may start" if PACED_GATE in gates else "whoever set it must open it"
         return f"gated by {', '.join(gates)}: {whose}"
     if node:
-        return f"{phase.lower()} on {node}"
+        leaving = ", and leaving" if text(pod, "metadata", "deletionTimestamp") else ""
+        return f"{phase.lower()} on {node}{leaving}"
     said = next((c for c in parts(pod, "status", "conditions") if text(c, "type") == "PodScheduled"), {})
     nominated = text(pod, "status", "nominatedNodeName")
     to_come = f"; it is to get {nominated} when its victims have left" if nominated else ""

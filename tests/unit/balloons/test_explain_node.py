@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from balloons.cluster.seen_cluster import SeenCluster
-from balloons.explain import explain_node
-from tests.unit.balloons.things_to_explain import agent, balloon, claim, node, pod, seen, static_pod
+from balloons.explain import explain_node, explain_pod
+from tests.unit.balloons.things_to_explain import agent, at, balloon, claim, node, pod, seen, static_pod
 from throttler.kube.pod import POOL_LABEL
 
 
@@ -14,6 +14,10 @@ def steps_of(whole: SeenCluster) -> list[str]:
     found = explain_node(whole, "n1")
     assert found is not None
     return [step.what for step in found.steps]
+
+
+def leaving(thing: dict[str, Any]) -> dict[str, Any]:
+    return {**thing, "metadata": {**thing["metadata"], "deletionTimestamp": at(5)}}
 
 
 def labelled(thing: dict[str, Any], labels: dict[str, str]) -> dict[str, Any]:
@@ -41,6 +45,11 @@ def labelled(thing: dict[str, Any], labels: dict[str, str]) -> dict[str, Any]:
             "ready, and held back by the taint node.kubernetes.io/network-unavailable",
         ),
         ({"nodes": [node(unschedulable=True)]}, "ready and cordoned"),
+        (
+            {"nodes": [node(taints=[{"key": "karpenter.sh/disrupted"}])], "pods": [balloon("n1")]},
+            "ready, and about to be removed: it has the taint karpenter.sh/disrupted",
+        ),
+        ({"nodes": [leaving(node())]}, "ready, and being removed"),
         ({"claims": [claim()]}, "it has not joined: its NodeClaim is not launched yet"),
         ({"claims": [claim("Launched")]}, "it has not joined: its NodeClaim is not registered yet"),
         ({"claims": [claim("Launched", "Registered")]}, "it has not joined: its NodeClaim is not initialized yet"),
@@ -62,3 +71,12 @@ def test_a_nodes_way_ends_with_who_holds_it() -> None:
     assert "bound: kube-system/agent-1" not in names
     refused = {**balloon("n1"), "status": {**balloon("n1")["status"], "phase": "Failed"}}
     assert steps_of(seen(nodes=[node()], pods=[refused]))[-1] == "bound: ml/warm-1", "refused, it held nothing"
+
+
+def test_a_pod_that_leaves_its_node_says_so() -> None:
+    there, leaves = (
+        explain_pod(seen(nodes=[node()], pods=[each]), "ml", "train-0") for each in (pod("n1"), leaving(pod("n1")))
+    )
+    assert there is not None
+    assert leaves is not None
+    assert (there.now, leaves.now) == ("running on n1", "running on n1, and leaving")
