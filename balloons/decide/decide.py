@@ -12,7 +12,7 @@ Pools are taken in the order in which they get nodes, which is also who is serve
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -91,14 +91,19 @@ class Purse:
 
 
 def sweep(
-    snapshot: Snapshot, gone_since_s: Mapping[ObjectKey, float], settings: DecideSettings, now: Now
+    snapshot: Snapshot,
+    gone_since_s: Mapping[ObjectKey, float],
+    settings: DecideSettings,
+    now: Now,
+    untouched: Collection[ObjectKey],
 ) -> tuple[tuple[Action, ...], dict[ObjectKey, float]]:
     """Deletions that are due, and since when each pool that still has something has been missed.
 
-    Until then what a pool left holds its nodes, and asks for none: nobody keeps its `maxSize` any more.
+    Pools that are left `untouched` keep what they have: a new strategy that cannot be used holds no node. What any
+    other pool left holds its nodes until then, and asks for none: nobody keeps its `maxSize` any more.
     """
     left: dict[ObjectKey, list[_Owned | Node]] = {}
-    for pool, thing in _orphans(snapshot):
+    for pool, thing in _orphans(snapshot, untouched):
         left.setdefault(pool, []).append(thing)
     since = {pool: gone_since_s.get(pool, now.monotonic_s) for pool in left}
     due = [pool for pool in sorted(left) if now.monotonic_s - since[pool] >= settings.sweep_after_s]
@@ -129,7 +134,7 @@ def _why(pool: ObjectKey, snapshot: Snapshot, gone_s: float) -> Because:
     return because(Reason.OTHER_STRATEGY, strategy=stored.spec.strategy.value, gone=gone_s)
 
 
-def _orphans(snapshot: Snapshot) -> Iterator[tuple[ObjectKey, _Owned | Node]]:
+def _orphans(snapshot: Snapshot, untouched: Collection[ObjectKey]) -> Iterator[tuple[ObjectKey, _Owned | Node]]:
     for api_version, kind, objects in (
         ("apps/v1", "Deployment", snapshot.deployments),
         (snapshot.buffer_version, "CapacityBuffer", snapshot.buffers),
@@ -137,24 +142,26 @@ def _orphans(snapshot: Snapshot) -> Iterator[tuple[ObjectKey, _Owned | Node]]:
     ):
         for owned in objects.values():
             pool = pool_of(owned.metadata)
-            if pool.name and not _uses(pool, kind, snapshot) and owned.metadata.deletion_timestamp is None:
+            is_used = pool in untouched or _uses(pool, kind, snapshot)
+            if pool.name and not is_used and owned.metadata.deletion_timestamp is None:
                 yield pool, (api_version, kind, owned)
     for node in snapshot.nodes.values():
         if HELD_BY_ANNOTATION in node.annotations:
             namespace, _, name = node.annotations[HELD_BY_ANNOTATION].partition("/")
-            if not _uses(ObjectKey(namespace, name), "Node", snapshot):
-                yield ObjectKey(namespace, name), node
+            pool = ObjectKey(namespace, name)
+            if not (pool in untouched or _uses(pool, "Node", snapshot)):
+                yield pool, node
 
 
 def _uses(pool: ObjectKey, kind: str, snapshot: Snapshot) -> bool:
-    """Whether the pool is there and works by objects of this kind; one that must not be touched keeps what it has.
+    """Whether the pool is there and works by objects of this kind. One that breaks a rule keeps what it has.
 
     So does one that is not served: another service may serve it, and both see the nodes.
     """
     stored = snapshot.pools.get(pool)
     if stored is None:
         return pool in snapshot.invalid or pool in snapshot.refused
-    return stored.spec.paused or stored.spec.dry_run or kind in _KINDS[stored.spec.strategy]
+    return stored.spec.dry_run or kind in _KINDS[stored.spec.strategy]
 
 
 def _remove(thing: _Owned | Node, why: Because) -> Action:
@@ -204,7 +211,8 @@ def decide(
     purse = Purse(lanes or ())
     case = Case(snapshot, settings, now, reserved, _annotated(snapshot), buffers)
     decisions, pool_memory = _decide_all(pools, case, memory, purse)
-    sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now)
+    touched = {own.view.pool.key for own in pools if own.left_alone is None and not own.is_resting}
+    sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now, snapshot.pools.keys() - touched)
     decided = Decision((*invalid, *refused, *failed, *decisions), sweeps)
     return decided, Memory(reserved, pool_memory, gone, unready)
 

@@ -69,39 +69,6 @@ def test_no_unit_stands_for_a_node_that_is_short_of_devices() -> None:
     assert [stored.spec["replicas"] for stored in world.buffers.values()] == [2]
 
 
-BALLOON = {"strategy": Strategy.BALLOON}
-BUFFER = {"strategy": Strategy.CAPACITY_BUFFER}
-ANNOTATE = {"strategy": Strategy.ANNOTATE, "mode": Mode.HOLD}
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [(BALLOON, BUFFER), (BUFFER, BALLOON), (BALLOON, ANNOTATE), (BUFFER, ANNOTATE)],
-    ids=["to a buffer", "to balloons", "from balloons to none", "from a buffer to none"],
-)
-def test_no_node_is_asked_for_twice_while_the_strategy_changes(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """For ten minutes both a balloon and a unit stood for each node, so the autoscaler bought as many once more."""
-    world, memory = World.of(a_pool(mode=Mode.HEADROOM, size=3, max_size=4, **before), nodes=nodes(3)), Memory()
-    for second in range(0, 700, 10):
-        if second == 20:
-            world.change_pool(**after)
-        if second == 60:
-            world.add(work("job"))
-            world.settle()
-        _, memory = step(world, memory, second)
-        world.settle()
-        free = len(world.nodes) - len({pod.node for pod in world.pods.values() if pod.node})
-        waiting = sum(not balloon.node for balloon in world.balloons())
-        units = sum(stored.spec["replicas"] for stored in world.buffers.values())
-        is_growing = after["strategy"] is not Strategy.ANNOTATE and second >= 60
-        assert waiting + max(0, units - free) <= is_growing or second in (20, 60), second
-    assert (len(world.balloons()), units) == {
-        Strategy.BALLOON: (3, 0),
-        Strategy.CAPACITY_BUFFER: (0, 3),
-        Strategy.ANNOTATE: (0, 0),
-    }[after["strategy"]]
-
-
 def test_units_that_a_throttle_let_out_stay_while_their_machines_come() -> None:
     """They were taken back at the next look and let out again at the one after that."""
     world, memory, units = buffering(), Memory(), []

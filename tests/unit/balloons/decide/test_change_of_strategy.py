@@ -1,0 +1,73 @@
+"""A pool whose strategy is changed: what the former one made holds nodes until the new one can, and asks for none."""
+
+from typing import Any
+
+import pytest
+
+from balloons.api.pool import Mode, Strategy
+from balloons.decide.decide import decide
+from balloons.decide.decision_and_reasons import Decision, Memory
+from balloons.decide.settings import DecideSettings
+from tests.world import NOW, POOL_KEY, World, a_pool, later, nodes, work
+
+SETTINGS = DecideSettings()
+BUFFERS: dict[str, Any] = {"buffer_version": "autoscaling.x-k8s.io/v1beta1"}
+
+
+def step(world: World, memory: Memory, seconds: float = 0.0) -> tuple[Decision, Memory]:
+    decided, memory = decide(world.snapshot(**BUFFERS), memory, SETTINGS, later(NOW, seconds))
+    world.apply(decided)
+    return decided, memory
+
+
+BALLOON = {"strategy": Strategy.BALLOON}
+BUFFER = {"strategy": Strategy.CAPACITY_BUFFER}
+ANNOTATE = {"strategy": Strategy.ANNOTATE, "mode": Mode.HOLD}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(BALLOON, BUFFER), (BUFFER, BALLOON), (BALLOON, ANNOTATE), (BUFFER, ANNOTATE)],
+    ids=["to a buffer", "to balloons", "from balloons to none", "from a buffer to none"],
+)
+def test_no_node_is_asked_for_twice_while_the_strategy_changes(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """For ten minutes both a balloon and a unit stood for each node, so the autoscaler bought as many once more."""
+    world, memory = World.of(a_pool(mode=Mode.HEADROOM, size=3, max_size=4, **before), nodes=nodes(3)), Memory()
+    for second in range(0, 700, 10):
+        if second == 20:
+            world.change_pool(**after)
+        if second == 60:
+            world.add(work("job"))
+            world.settle()
+        _, memory = step(world, memory, second)
+        world.settle()
+        free = len(world.nodes) - len({pod.node for pod in world.pods.values() if pod.node})
+        waiting = sum(not balloon.node for balloon in world.balloons())
+        units = sum(stored.spec["replicas"] for stored in world.buffers.values())
+        is_growing = after["strategy"] is not Strategy.ANNOTATE and second >= 60
+        assert waiting + max(0, units - free) <= is_growing or second in (20, 60), second
+    assert (len(world.balloons()), units) == {
+        Strategy.BALLOON: (3, 0),
+        Strategy.CAPACITY_BUFFER: (0, 3),
+        Strategy.ANNOTATE: (0, 0),
+    }[after["strategy"]]
+
+
+@pytest.mark.parametrize("cannot", ["not served", "no PriorityClass", "writes fail", "paused"])
+def test_what_a_former_strategy_holds_stays_while_the_new_one_cannot_be_used(cannot: str) -> None:
+    """After ten minutes all balloons, or annotations, were gone, and the pool said only that it needs a person."""
+    former = Strategy.ANNOTATE if cannot == "no PriorityClass" else Strategy.BALLOON
+    world = World.of(a_pool(strategy=former), nodes=nodes(3))
+    _, memory = step(world, Memory())
+    changes: dict[str, Any] = {
+        "not served": {},
+        "no PriorityClass": {"priority_classes": {}},
+        "writes fail": {"resting": frozenset({POOL_KEY}), **BUFFERS},
+        "paused": BUFFERS,
+    }[cannot]
+    new = Strategy.BALLOON if cannot == "no PriorityClass" else Strategy.CAPACITY_BUFFER
+    mode = Mode.HOLD if new is Strategy.BALLOON else Mode.HEADROOM
+    world.change_pool(strategy=new, mode=mode, size=3, max_size=9, paused=cannot == "paused")
+    for second in (1, 601, 1201):
+        decided, memory = decide(world.snapshot(**changes), memory, SETTINGS, later(NOW, second))
+        assert not decided.sweeps
