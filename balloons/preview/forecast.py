@@ -6,6 +6,7 @@ holds the scale-up back.
 """
 
 import enum
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -73,6 +74,10 @@ _SIMPLE: Mapping[str, Maker] = {
 }
 
 
+_PLAIN = re.compile(r"[0-9]*\.?[0-9]+(e[+-]?[0-9]{1,4})?", re.ASCII | re.IGNORECASE)
+"""Plain digits: Python's own reading also takes `1_000` and digits of other scripts."""
+
+
 NAMES = (THROTTLE, *_SIMPLE, RATE, WINDOW)
 
 
@@ -104,10 +109,7 @@ def law_policy(scenario: Scenario, throttle: ThrottleFacts | None) -> LawPolicy:
 
 
 def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
+    value = float(text) if _PLAIN.fullmatch(text) else 0.0
     return value if 0 < value <= 1_000_000 else None
 
 

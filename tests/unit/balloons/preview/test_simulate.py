@@ -29,14 +29,27 @@ def test_what_cannot_be_simulated_is_refused_before_it_takes_time() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["5", "foo5", "rate=", "rate=0", "rate=-1", "rate=1000001", "rate=nan", "window=x", "window=0", "ratewindow=5"],
+    [
+        "5",
+        "foo5",
+        "rate=",
+        "rate=0",
+        "rate=-1",
+        "rate=1000001",
+        "rate=nan",
+        "window=x",
+        "window=0",
+        "ratewindow=5",
+        "rate=1_0",
+        "rate=\u0661",
+    ],
 )
 def test_a_policy_without_a_number_that_it_can_keep_to_is_refused(name: str) -> None:
     with pytest.raises(PolicyError, match="is not accepted"):
         policy_maker(name, None)
 
 
-@pytest.mark.parametrize("name", ["rate=1000000", "rate=0.5", "window=1000000", "none", "throttle", "aimd"])
+@pytest.mark.parametrize("name", ["rate=1000000", "rate=1e3", "rate=0.5", "window=1000000", "none", "throttle", "aimd"])
 def test_policies_by_name(name: str) -> None:
     assert callable(policy_maker(name, None))
 
