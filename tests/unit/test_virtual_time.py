@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import time
 
 import pytest
@@ -43,3 +44,26 @@ def test_a_wait_without_end_is_reported_and_does_not_hang(monkeypatch):
 
     with pytest.raises(RuntimeError, match="stands still"):
         run_virtual(wait_for_ever())
+
+
+@pytest.mark.virtual_time
+async def test_two_tasks_that_wait_for_a_moment_just_after_another_timer_come_to_an_end() -> None:
+    clock = asyncio.get_running_loop().time
+    end_s = clock() + 5.0
+
+    async def wait_until(when: float, behind: int) -> int:
+        turns = 0
+        await asyncio.sleep(5.0)
+        for _ in range(behind):
+            await asyncio.sleep(0)
+        while clock() < when and turns < 1000:
+            turns += 1
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(when):
+                    await asyncio.Event().wait()
+        return turns
+
+    late_s = end_s + 2e-12
+    assert clock() < end_s < late_s
+    turns = await asyncio.gather(wait_until(late_s, 0), wait_until(late_s, 1))
+    assert max(turns) < 1000
