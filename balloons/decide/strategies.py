@@ -388,7 +388,7 @@ def handed_over(
     left: list[tuple[Deployment | StoredObject, int, int, str, str]] = []
     if view.pool.spec.strategy is not Strategy.BALLOON:
         left += [(d, d.replicas, present[name], "apps/v1", "Deployment") for name, d in view.deployments.items()]
-    if view.pool.spec.strategy is not Strategy.CAPACITY_BUFFER:
+    if own.buffers and view.pool.spec.strategy is not Strategy.CAPACITY_BUFFER:
         loads = view.loads
         free = Counter([view.shapes.of(n) for n in view.census.holdable if not (loads.get(n.name) or EMPTY).balloons])
         left += [(b, _units(b), free[name], buffer_version, "CapacityBuffer") for name, b in own.buffers.items()]

@@ -206,12 +206,16 @@ def _makes(
     total = sum(len(alike) for groups in variants.values() for alike in groups)
     makes: set[frozenset[str]] = set()
     for own, groups in variants.items():
+        has_fuller = any(own < other for other in variants)
+        had = {other for other in stored if own < other and not has_fuller}
+        if not (has_fuller or had):
+            makes.add(own)  # the usual case: not a look at each node
+            continue
         settled = sum(1 for alike in groups for node, _ in alike if wall_s - node.created_s >= SETTLED_S)
-        if any(own < other for other in variants):
+        if has_fuller:
             makes |= {own} if own and settled >= max(2, ODD_SHARE * total) else set()
         else:
-            had = {other for other in stored if own < other}
-            makes |= had if had and settled < max(1, ODD_SHARE * total) else {own}
+            makes |= had if settled < max(1, ODD_SHARE * total) else {own}
     gathered: dict[frozenset[str], list[_Alike]] = {}
     in_order = sorted(makes, key=lambda own: (len(own), sorted(own)))
     for own, groups in variants.items():
