@@ -175,7 +175,11 @@ def shapes_of(
     shapes: list[tuple[int, Shape]] = []
     names = {shape.name: shape.instance_type for shape in remembered}
     for text, variants in sorted(types.items()):
-        for wanted, groups in _makes(variants, stored.get(text, ()), wall_s).items():
+        had = stored.get(text, ())
+        # Nearly always all nodes of a type have the same devices, and had no more before.
+        is_odd = len(variants) > 1 or any(own < other for own in variants for other in had)
+        makes = _makes(variants, had, wall_s) if is_odd else variants
+        for wanted, groups in makes.items():
             instance_type, name = groups[0][0][0].instance_type, shape_name(groups[0][0][0], wanted)
             if names.setdefault(name, instance_type) != instance_type:
                 # Names are of fewer letters than instance types: gpu.large and gpu-large are two machines.
