@@ -31,6 +31,9 @@ VALIDATION_S = 15
 """Karpenter looks at a consolidation that it has found again after so long, and only then for the next one."""
 LAG_S = 5
 """On a loaded machine, Karpenter sees a change or writes one by so much later than a test."""
+KARPENTER_LOOKS_AGAIN_S = 300
+"""Where Karpenter found nothing to consolidate and nothing changes, it looks again after so long (ConsolidationState in
+state/cluster.go, v1.15.0)."""
 WORK = {
     "containers": [{"name": "work", "image": "none", "resources": {"requests": {"cpu": "1"}, "limits": {GPU: "8"}}}]
 }
@@ -83,13 +86,16 @@ class Held:
         await self.plane.kubectl_async("delete", "pod", balloon, "--namespace=kube-balloons", "--wait=false")
 
     async def until_kept_off(self, node: str) -> None:
-        """Wait until every balloon has the template that leaves the node's name out."""
+        """Wait until every balloon has the template that leaves the node's name out.
+
+        It gets that once Karpenter has marked a held node.
+        """
 
         async def are_all() -> bool:
             live = [pod for pod in await self.api.items(BALLOONS) if pod["status"]["phase"] in ("Pending", "Running")]
             return bool(live) and all(node in json.dumps(pod["spec"]["affinity"]) for pod in live)
 
-        await until(f"no balloon may go to {node}", are_all)
+        await until(f"no balloon may go to {node}", are_all, KARPENTER_LOOKS_AGAIN_S + 100)
 
     async def keep(self, node: str) -> None:
         """As somebody does who wants to look at a node: else Karpenter removes it once nothing runs there."""
