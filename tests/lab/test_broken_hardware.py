@@ -117,6 +117,12 @@ async def held_nodes(plane: ControlPlane, log: Path, policy: str, **spec: Any) -
             await view.scale("work", 0)
             await PoolView(api).wait(warm=spec.get("size", NODES), because="Steady")
             await PoolView(api).settle()
+
+            async def is_without_surplus() -> bool:
+                return len(await view.claims()) == NODES
+
+            # Headroom keeps as many nodes free beside the work, which then leaves its own.
+            await until("Karpenter has removed what is beyond the size", is_without_surplus, KARPENTER_LOOKS_AGAIN_S)
             yield Held(plane, karpenter, api, service)
         finally:
             await service.end()
