@@ -170,7 +170,7 @@ def _bound(pod: Any) -> Iterator[Step]:
     """A balloon makes the node warm; work makes it busy. What every node has says nothing."""
     if _is_work(pod):
         pool = "" if _has_ended(pod) else _pool_of(pod)
-        key = f"{text(pod, 'metadata', 'namespace')}/{name_of(pod)}"
+        key = f"{namespace_of(pod)}/{name_of(pod)}"
         what = f"warm: held for pool {pool}" if pool else f"bound: {key}"
         yield from condition_steps(pod, {"PodScheduled": what})
 

@@ -66,7 +66,7 @@ class ExpectedDaemons:
         wanted = self._wanted(node, taints)
         if not self.in_vain:
             return wanted
-        return tuple([daemon_set for daemon_set in wanted if _awaited(daemon_set, node) not in self.in_vain])
+        return tuple([daemon_set for daemon_set in wanted if _awaited(daemon_set.uid, node) not in self.in_vain])
 
     def _wanted(self, node: Node, taints: tuple[Taint, ...]) -> tuple[DaemonSet, ...]:
         read = taints, tuple([node.labels.get(key) for key in self.keys])
@@ -78,8 +78,8 @@ class ExpectedDaemons:
         return expected
 
 
-def _awaited(daemon_set: DaemonSet, node: Node) -> Awaited:
-    return daemon_set.uid, group_of(node.labels), node.instance_type
+def _awaited(uid: str, node: Node) -> Awaited:
+    return uid, group_of(node.labels), node.instance_type
 
 
 def stage_of(node: Node, world: JoinWorld, rules: JoinRules, wanted: ExpectedDaemons) -> Stage:
@@ -278,7 +278,7 @@ def _waits_in_vain(node: Node, before: _Before, registered: Registered) -> bool:
     """
     runs = _running(before.world.pods.get(node.name, NO_PODS))
     expected = before.wanted.on(node, node.taints)
-    lacking = [_awaited(daemon_set, node) for daemon_set in expected if daemon_set.uid not in runs]
+    lacking = [_awaited(daemon_set.uid, node) for daemon_set in expected if daemon_set.uid not in runs]
     lately = {awaited for awaited, at_s in before.memory.made_s.items() if before.now_s - at_s <= STUCK_S}
     if (len(lacking) == len(expected) and not lately) or not lately.isdisjoint(lacking):
         return False
@@ -289,7 +289,7 @@ def _waits_in_vain(node: Node, before: _Before, registered: Registered) -> bool:
 def _note_made(node: Node, before: _Before, registered: Registered) -> None:
     for pod in before.world.pods.get(node.name, NO_PODS):
         if pod.kind is PodKind.DAEMON and pod.owner is not None:
-            awaited = pod.owner.uid, group_of(node.labels), node.instance_type
+            awaited = _awaited(pod.owner.uid, node)
             at_s = before.now_s - max(0.0, before.world.wall_s - pod.created_s)
             registered.made_s[awaited] = max(at_s, registered.made_s.get(awaited, -inf))
 
