@@ -9,12 +9,13 @@ import pytest
 from lab.cloud.machines import HollowNodes, HollowNodeSettings, PaperMachines, PaperNode
 from lab.controlplane import ControlPlane
 from tests.lab.lever_view import View, daemon_set, eventually, gated_deployment, room, this_moment, view
+from throttler.api.throttle import LabelLever, TaintLever
 from throttler.kube.errors import ConflictError
 from throttler.kube.quantities_and_durations import largest
 from throttler.kube.requests import PatchKind
 from throttler.levers.admission_queue import HeldSince, without_elements
 from throttler.levers.scheduling_gate import APART_S, PACED_GATE, GatedDemand, GateMemory, GateSettings, release_gates
-from throttler.levers.taint_and_label import LabelSettings, TaintSettings, put_labels, release_taints
+from throttler.levers.taint_and_label import DAEMON_SET_LABEL, STARTUP_TAINT
 from throttler.service.lever_writer import LeverWriteOutcome
 from throttler.service.restore_all import NODES
 
@@ -22,7 +23,8 @@ pytestmark = pytest.mark.lab
 
 TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons"
 LABEL = "kube-balloons.example/daemons"
-TAINTS = TaintSettings(key=TAINT, max_wait_s=600.0)
+LEVER = TaintLever(TAINT)
+MAX_WAIT_S = 600.0
 SIZE = {"cpu": "8", "memory": "32Gi", "pods": "110"}
 
 
@@ -89,7 +91,7 @@ async def test_real_kubelets_lose_our_taint_and_keep_the_others(control_plane: C
                 nonlocal since
                 nodes = await seen.nodes(f"test={namespace}")
                 if sum(any(taint.key == TAINT for taint in node.taints) for node in nodes) > 3 - want:
-                    outcome, since = release_taints(nodes, TAINTS, room(1), since, this_moment())
+                    outcome, since = STARTUP_TAINT.let_nodes_in(nodes, LEVER, MAX_WAIT_S, room(1), since, this_moment())
                     return await seen.carry_out(outcome) == [LeverWriteOutcome.DONE]
                 return True
 
@@ -113,11 +115,11 @@ async def test_patch_on_an_older_version_is_a_conflict(control_plane: ControlPla
         await machines.add([PaperNode(name=namespace, labels=labels, taints=(other, taint), allocatable=SIZE)])
         node = (await seen.nodes(f"test={namespace}"))[0]
         await control_plane.kubectl_async("taint", "node", namespace, "example.com/first-")
-        outcome, _ = release_taints([node], TAINTS, room(1), HeldSince(), this_moment())
+        outcome, _ = STARTUP_TAINT.let_nodes_in([node], LEVER, MAX_WAIT_S, room(1), HeldSince(), this_moment())
         assert await seen.carry_out(outcome) == [LeverWriteOutcome.CONFLICT], "our taint stands elsewhere by now"
         node = (await seen.nodes(f"test={namespace}"))[0]
         await control_plane.kubectl_async("annotate", "node", namespace, "somebody=else")
-        outcome, _ = release_taints([node], TAINTS, room(1), HeldSince(), this_moment())
+        outcome, _ = STARTUP_TAINT.let_nodes_in([node], LEVER, MAX_WAIT_S, room(1), HeldSince(), this_moment())
         assert await seen.carry_out(outcome) == [LeverWriteOutcome.CONFLICT]
         older = without_elements("/spec/taints", [0], node.resource_version, {"key": TAINT})
         with pytest.raises(ConflictError):
@@ -126,7 +128,7 @@ async def test_patch_on_an_older_version_is_a_conflict(control_plane: ControlPla
         async def is_released() -> bool:
             """Controllers write new nodes as well."""
             nodes = await seen.nodes(f"test={namespace}")
-            fresh, _ = release_taints(nodes, TAINTS, room(1), HeldSince(), this_moment())
+            fresh, _ = STARTUP_TAINT.let_nodes_in(nodes, LEVER, MAX_WAIT_S, room(1), HeldSince(), this_moment())
             return await seen.carry_out(fresh) == [LeverWriteOutcome.DONE]
 
         await eventually(is_released)
@@ -135,7 +137,7 @@ async def test_patch_on_an_older_version_is_a_conflict(control_plane: ControlPla
 
 
 async def test_daemon_set_follows_the_label(control_plane: ControlPlane, namespace: str) -> None:
-    settings = LabelSettings(key=LABEL, value="true", max_wait_s=600.0)
+    lever = LabelLever(LABEL)
     async with view(control_plane) as seen, PaperMachines(control_plane.access()) as machines:
         await seen.apply(daemon_set(namespace, "agent", {LABEL: "true", "test": namespace}))
         names = [f"{namespace}-{i}" for i in range(4)]
@@ -147,7 +149,9 @@ async def test_daemon_set_follows_the_label(control_plane: ControlPlane, namespa
                 nonlocal since
                 nodes = await seen.nodes(f"test={namespace}")
                 if sum(LABEL in node.labels for node in nodes) < want:
-                    outcome, since = put_labels(nodes, settings, room(1), since, this_moment())
+                    outcome, since = DAEMON_SET_LABEL.let_nodes_in(
+                        nodes, lever, MAX_WAIT_S, room(1), since, this_moment()
+                    )
                     return await seen.carry_out(outcome) == [LeverWriteOutcome.DONE]
                 return True
 
@@ -157,7 +161,9 @@ async def test_daemon_set_follows_the_label(control_plane: ControlPlane, namespa
 
         async def all_the_rest() -> bool:
             nodes = await seen.nodes(f"test={namespace}")
-            rest, _ = put_labels(nodes, settings, room(is_stopping=True), since, this_moment())
+            rest, _ = DAEMON_SET_LABEL.let_nodes_in(
+                nodes, lever, MAX_WAIT_S, room(is_stopping=True), since, this_moment()
+            )
             return set(await seen.carry_out(rest)) <= {LeverWriteOutcome.DONE}
 
         await eventually(all_the_rest)

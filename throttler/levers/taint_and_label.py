@@ -8,14 +8,17 @@ label a node is Ready and has none of them. A node that has the label with anoth
 left alone.
 """
 
+import math
 from abc import abstractmethod
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import replace
+from typing import ClassVar, TypeVar
 
 from throttler.api.throttle import LabelLever, TaintLever
+from throttler.joins.joins import JoinRules
 from throttler.kube.metadata import KindNames, ObjectKey
 from throttler.kube.node import Node
+from throttler.kube.reasons_and_events import Because
 from throttler.kube.selectors import matches
 from throttler.levers.admission_queue import (
     AdmissionLever,
@@ -46,122 +49,57 @@ LONGEST_TAINT_S = 570.0
 
 NODE_NAMES = KindNames("", ("v1",), "nodes", "Node")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaintSettings:
-    """Which taint is ours, and the longest that it may stay."""
-
-    key: str
-    max_wait_s: float
-
-    @property
-    def limit_s(self) -> float:
-        """The longest that a node is held."""
-        return min(self.max_wait_s, LONGEST_TAINT_S)
-
-
-def release_taints(
-    nodes: Iterable[Node],
-    settings: TaintSettings,
-    room: LeverBudget,
-    since: HeldSince,
-    moment: Clocks,
-    refused: Container[str] = (),
-) -> tuple[LeverDecision, HeldSince]:
-    """Which of the throttle's nodes lose the taint now; `room.admit` is in nodes.
-
-    Nodes that are `refused`, by name, take nobody's place until they are tried again.
-    """
-    held = {node.name: node for node in nodes if has_taint(node, settings.key) and not node.is_deleting}
-    since = since.seen(created(held), moment, is_complete=room.may_move)
-    waits = (Held(name, since.age_s(node.uid, moment.now_s)) for name, node in held.items())
-    able, resting = able_and_refused(in_turn(waits, settings.limit_s), refused, room)
-    chosen = let_in(able, room.admit, settings.limit_s, room)
-    writes = tuple(_untaint(held[entry.id], entry, settings, room) for entry in chosen)
-    stays = (*able[len(chosen) :], *resting)
-    return admission(f"StartupTaint/{settings.key}", stays, settings.limit_s, room, writes), since
-
-
-def has_taint(node: Node, key: str) -> bool:
-    """Whether the node bears the taint, with whatever value and effect."""
-    return any(taint.key == key for taint in node.taints)
-
-
-def created(nodes: Mapping[str, Node]) -> dict[str, float]:
-    """The creation of each node by its uid: a node that is made anew under the same name counts anew."""
-    return {node.uid: node.created_s for node in nodes.values()}
-
-
-def _untaint(node: Node, held: Held, settings: TaintSettings, room: LeverBudget) -> LeverWrite:
-    ours = [index for index, taint in enumerate(node.taints) if taint.key == settings.key]
-    return LeverWrite(
-        api_version="v1",
-        kind="Node",
-        key=ObjectKey("", node.name),
-        how=How.JSON,
-        body=without_elements("/spec/taints", ours, node.resource_version, {"key": settings.key}),
-        because=why_let_in(held, settings.limit_s, room),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelSettings:
-    """Which label is ours, and the longest that a node waits for it."""
-
-    key: str
-    value: str
-    max_wait_s: float
-
-
-def put_labels(
-    nodes: Iterable[Node],
-    settings: LabelSettings,
-    room: LeverBudget,
-    since: HeldSince,
-    moment: Clocks,
-    refused: Container[str] = (),
-) -> tuple[LeverDecision, HeldSince]:
-    """Which of the throttle's nodes get the label now; `room.admit` is in nodes. Handing back labels every node.
-
-    `refused` is as of `release_taints`.
-    """
-    held = {node.name: node for node in nodes if settings.key not in node.labels and not node.is_deleting}
-    since = since.seen(created(held), moment, is_complete=room.may_move)
-    waits = (Held(name, since.age_s(node.uid, moment.now_s)) for name, node in held.items())
-    able, resting = able_and_refused(in_turn(waits, settings.max_wait_s), refused, room)
-    chosen = let_in(able, room.admit, settings.max_wait_s, room)
-    writes = tuple(_label(held[entry.id], entry, settings, room) for entry in chosen)
-    stays = (*able[len(chosen) :], *resting)
-    return admission(f"DaemonSetLabel/{settings.key}", stays, settings.max_wait_s, room, writes), since
-
-
-def _label(node: Node, held: Held, settings: LabelSettings, room: LeverBudget) -> LeverWrite:
-    metadata = {"resourceVersion": node.resource_version, "labels": {settings.key: settings.value}}
-    return LeverWrite(
-        api_version="v1",
-        kind="Node",
-        key=ObjectKey("", node.name),
-        how=How.MERGE,
-        body={"metadata": metadata},
-        because=why_let_in(held, settings.max_wait_s, room),
-    )
-
-
-def _refused(places: Iterable[tuple[str, ObjectKey]]) -> frozenset[str]:
-    return frozenset(key.name for kind, key in places if kind == NODE_NAMES.kind)
-
-
 M = TypeVar("M", TaintLever, LabelLever)
 
 
-class _NodeMark(AdmissionLever[M, HeldSince, Node]):
-    """A mark by which nodes wait."""
+class NodeMark(AdmissionLever[M, HeldSince, Node]):
+    """A mark by which nodes wait: one write takes it off a node, or puts it on, and that node is let in."""
 
     WRITES_ON = NODE_NAMES
+    NAME: ClassVar[str]
+    """As the status says it, before the mark's key."""
+    LONGEST_S: ClassVar[float] = math.inf
+    """No node is held for longer, whatever the throttle's `maxWait` is."""
 
     def fresh(self) -> HeldSince:
         """Nothing is known."""
         return HeldSince()
+
+    def decide(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverDecision, ...], HeldSince]:
+        """Which of the throttle's nodes are let in."""
+        settings, scene = self.stated(context), context.scene
+        refused = frozenset(key.name for kind, key in scene.refused if kind == NODE_NAMES.kind)
+        decision, memory = self.let_nodes_in(
+            context.nodes, settings, context.throttle.spec.max_wait_s, context.room, memory, scene.moment, refused
+        )
+        decision = replace(decision, writes=(*decision.writes, *self.let_others_in(context)))
+        return (told(decision, context, self.is_in_effect(context.rules)),), memory
+
+    def let_nodes_in(
+        self,
+        nodes: Iterable[Node],
+        settings: M,
+        max_wait_s: float,
+        room: LeverBudget,
+        since: HeldSince,
+        moment: Clocks,
+        refused: Container[str] = (),
+    ) -> tuple[LeverDecision, HeldSince]:
+        """Which of the nodes are let in now; `room.admit` is in nodes.
+
+        Nodes that are `refused`, by name, take nobody's place until they are tried again.
+        """
+        limit_s = min(max_wait_s, self.LONGEST_S)
+        held = {node.name: node for node in nodes if self.waits(node, settings) and not node.is_deleting}
+        # By uid: a node that is made anew under the same name counts anew.
+        created_s = {node.uid: node.created_s for node in held.values()}
+        since = since.seen(created_s, moment, is_complete=room.may_move)
+        waits = (Held(name, since.age_s(node.uid, moment.now_s)) for name, node in held.items())
+        able, resting = able_and_refused(in_turn(waits, limit_s), refused, room)
+        chosen = let_in(able, room.admit, limit_s, room)
+        writes = tuple(self.write(held[entry.id], settings, why_let_in(entry, limit_s, room)) for entry in chosen)
+        stays = (*able[len(chosen) :], *resting)
+        return admission(f"{self.NAME}/{settings.key}", stays, limit_s, room, writes), since
 
     def let_others_in(self, context: LeverContext) -> tuple[LeverWrite, ...]:
         """What lets in the throttle's nodes that are another's, which comes first and knows nothing of this mark.
@@ -182,60 +120,76 @@ class _NodeMark(AdmissionLever[M, HeldSince, Node]):
         ]
         return self.let_all_in(others, settings)
 
+    def let_all_in(self, things: Sequence[Node], settings: M) -> tuple[LeverWrite, ...]:
+        """Every node that waits is let in."""
+        return self.let_nodes_in(things, settings, 0.0, EVERYTHING_BACK, HeldSince(), ANY_TIME)[0].writes
+
     @abstractmethod
     def waits(self, node: Node, settings: M) -> bool:
         """Whether the node waits by this mark."""
 
+    @abstractmethod
+    def write(self, node: Node, settings: M, because: Because) -> LeverWrite:
+        """What lets the node in."""
 
-class StartupTaint(_NodeMark[TaintLever]):
+    @abstractmethod
+    def is_in_effect(self, rules: JoinRules) -> bool:
+        """Whether something of a join waits for the mark."""
+
+
+class StartupTaint(NodeMark[TaintLever]):
     """`levers.startupTaint`."""
 
     FIELD = "startup_taint"
-
-    def decide(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverDecision, ...], HeldSince]:
-        """Which of the throttle's nodes lose the taint."""
-        settings = TaintSettings(key=self.stated(context).key, max_wait_s=context.throttle.spec.max_wait_s)
-        scene = context.scene
-        decision, memory = release_taints(
-            context.nodes, settings, context.room, memory, scene.moment, _refused(scene.refused)
-        )
-        decision = replace(decision, writes=(*decision.writes, *self.let_others_in(context)))
-        return (told(decision, context, context.rules.taint_key),), memory
+    NAME = "StartupTaint"
+    LONGEST_S = LONGEST_TAINT_S
 
     def waits(self, node: Node, settings: TaintLever) -> bool:
-        """While it bears the taint."""
-        return has_taint(node, settings.key)
+        """While it bears the taint, with whatever value and effect."""
+        return any(taint.key == settings.key for taint in node.taints)
 
-    def let_all_in(self, things: Sequence[Node], settings: TaintLever) -> tuple[LeverWrite, ...]:
-        """Every node that bears the taint loses it."""
-        taint = TaintSettings(key=settings.key, max_wait_s=0.0)
-        return release_taints(things, taint, EVERYTHING_BACK, HeldSince(), ANY_TIME)[0].writes
+    def write(self, node: Node, settings: TaintLever, because: Because) -> LeverWrite:
+        """The taint goes; all others stay as they are."""
+        ours = [index for index, taint in enumerate(node.taints) if taint.key == settings.key]
+        return LeverWrite(
+            api_version="v1",
+            kind="Node",
+            key=ObjectKey("", node.name),
+            how=How.JSON,
+            body=without_elements("/spec/taints", ours, node.resource_version, {"key": settings.key}),
+            because=because,
+        )
+
+    def is_in_effect(self, rules: JoinRules) -> bool:
+        """Some DaemonSet does not tolerate the taint."""
+        return bool(rules.taint_key)
 
 
-class DaemonSetLabel(_NodeMark[LabelLever]):
+class DaemonSetLabel(NodeMark[LabelLever]):
     """`levers.daemonSetLabel`."""
 
     FIELD = "daemon_set_label"
-
-    def decide(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverDecision, ...], HeldSince]:
-        """Which of the throttle's nodes get the label."""
-        stated = self.stated(context)
-        settings = LabelSettings(key=stated.key, value=stated.value, max_wait_s=context.throttle.spec.max_wait_s)
-        scene = context.scene
-        decision, memory = put_labels(
-            context.nodes, settings, context.room, memory, scene.moment, _refused(scene.refused)
-        )
-        decision = replace(decision, writes=(*decision.writes, *self.let_others_in(context)))
-        return (told(decision, context, context.rules.label),), memory
+    NAME = "DaemonSetLabel"
 
     def waits(self, node: Node, settings: LabelLever) -> bool:
         """While it lacks the label."""
         return settings.key not in node.labels
 
-    def let_all_in(self, things: Sequence[Node], settings: LabelLever) -> tuple[LeverWrite, ...]:
-        """Every node gets the label."""
-        label = LabelSettings(key=settings.key, value=settings.value, max_wait_s=0.0)
-        return put_labels(things, label, EVERYTHING_BACK, HeldSince(), ANY_TIME)[0].writes
+    def write(self, node: Node, settings: LabelLever, because: Because) -> LeverWrite:
+        """The node gets the label."""
+        metadata = {"resourceVersion": node.resource_version, "labels": {settings.key: settings.value}}
+        return LeverWrite(
+            api_version="v1",
+            kind="Node",
+            key=ObjectKey("", node.name),
+            how=How.MERGE,
+            body={"metadata": metadata},
+            because=because,
+        )
+
+    def is_in_effect(self, rules: JoinRules) -> bool:
+        """Some DaemonSet selects the label."""
+        return rules.label is not None
 
 
 STARTUP_TAINT, DAEMON_SET_LABEL = StartupTaint(), DaemonSetLabel()

@@ -4,13 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.world import a_node
+from throttler.api.throttle import LabelLever
 from throttler.kube.node import Node
 from throttler.levers.admission_queue import HeldSince
 from throttler.levers.lever import Clocks, How, LeverBudget, LeverDecision, LeverState
-from throttler.levers.taint_and_label import LabelSettings, put_labels
+from throttler.levers.taint_and_label import DAEMON_SET_LABEL
 
 KEY = "example.com/daemons"
-SETTINGS = LabelSettings(key=KEY, value="true", max_wait_s=600.0)
+LEVER = LabelLever(KEY)
+MAX_WAIT_S = 600.0
 
 
 def room(admit: int = 0, *, may_move: bool = True, is_stopping: bool = False) -> LeverBudget:
@@ -20,7 +22,7 @@ def room(admit: int = 0, *, may_move: bool = True, is_stopping: bool = False) ->
 
 
 def decide(nodes: list[Node], how: LeverBudget, now_s: float = 100.0) -> LeverDecision:
-    return put_labels(nodes, SETTINGS, how, HeldSince(), Clocks(now_s, now_s))[0]
+    return DAEMON_SET_LABEL.let_nodes_in(nodes, LEVER, MAX_WAIT_S, how, HeldSince(), Clocks(now_s, now_s))[0]
 
 
 def names(decision: LeverDecision) -> list[str]:
@@ -35,8 +37,12 @@ def test_oldest_node_is_labelled_first() -> None:
 def test_nodes_that_may_not_be_labelled_take_nobodys_place() -> None:
     nodes = [a_node(f"n{i}", created_s=float(i)) for i in range(3)]
     moment = Clocks(100.0, 100.0)
-    assert names(put_labels(nodes, SETTINGS, room(admit=1), HeldSince(), moment, {"n0"})[0]) == ["n1"]
-    back = put_labels(nodes, SETTINGS, room(is_stopping=True), HeldSince(), moment, {"n0"})[0]
+    assert names(
+        DAEMON_SET_LABEL.let_nodes_in(nodes, LEVER, MAX_WAIT_S, room(admit=1), HeldSince(), moment, {"n0"})[0]
+    ) == ["n1"]
+    back = DAEMON_SET_LABEL.let_nodes_in(nodes, LEVER, MAX_WAIT_S, room(is_stopping=True), HeldSince(), moment, {"n0"})[
+        0
+    ]
     assert len(back.writes) == 3
 
 

@@ -8,14 +8,16 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.json_patch import RefusedError, apply_patch
 from tests.world import a_node
+from throttler.api.throttle import TaintLever
 from throttler.kube.node import Node
 from throttler.kube.taints import Taint
 from throttler.levers.admission_queue import HeldSince
 from throttler.levers.lever import Clocks, How, LeverBudget, LeverDecision, LeverState
-from throttler.levers.taint_and_label import LONGEST_TAINT_S, TaintSettings, has_taint, release_taints
+from throttler.levers.taint_and_label import LONGEST_TAINT_S, STARTUP_TAINT
 
 KEY = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons"
-SETTINGS = TaintSettings(key=KEY, max_wait_s=600.0)
+LEVER = TaintLever(KEY)
+MAX_WAIT_S = 600.0
 OURS = Taint(KEY, "NoSchedule", "true")
 OTHERS = (
     Taint("node.kubernetes.io/not-ready", "NoExecute"),
@@ -34,10 +36,8 @@ def tainted(count: int, *taints: Taint) -> list[Node]:
     return [a_node(f"n{i:02}", taints=taints or (OURS,), created_s=float(i)) for i in range(count)]
 
 
-def decide(
-    nodes: list[Node], how: LeverBudget, now_s: float = 100.0, settings: TaintSettings = SETTINGS
-) -> LeverDecision:
-    return release_taints(nodes, settings, how, HeldSince(), Clocks(now_s, now_s))[0]
+def decide(nodes: list[Node], how: LeverBudget, now_s: float = 100.0, max_wait_s: float = MAX_WAIT_S) -> LeverDecision:
+    return STARTUP_TAINT.let_nodes_in(nodes, LEVER, max_wait_s, how, HeldSince(), Clocks(now_s, now_s))[0]
 
 
 def names(decision: LeverDecision) -> list[str]:
@@ -59,7 +59,9 @@ def test_oldest_node_goes_first() -> None:
 @pytest.mark.parametrize("now_s", [100.0, 9_000.0], ids=["in time", "overdue"])
 def test_nodes_that_may_not_be_let_in_take_nobodys_place(now_s: float) -> None:
     moment = Clocks(now_s, now_s)
-    decision, _ = release_taints(tainted(4), SETTINGS, room(admit=2), HeldSince(), moment, {"n00", "n01"})
+    decision, _ = STARTUP_TAINT.let_nodes_in(
+        tainted(4), LEVER, MAX_WAIT_S, room(admit=2), HeldSince(), moment, {"n00", "n01"}
+    )
     assert names(decision) == ["n02", "n03"]
     assert decision.ceiling == "2 held"
 
@@ -81,14 +83,14 @@ def test_taint_goes_within_ten_minutes() -> None:
 
 
 def test_shorter_wait_of_the_user_counts() -> None:
-    assert names(decide(tainted(1), room(), 60.0, TaintSettings(key=KEY, max_wait_s=60.0))) == ["n00"]
+    assert names(decide(tainted(1), room(), 60.0, max_wait_s=60.0)) == ["n00"]
 
 
 def test_node_made_anew_under_the_same_name_counts_anew() -> None:
     before = a_node("n", uid="u1", taints=(OURS,))
-    since = release_taints([before], SETTINGS, room(), HeldSince(), Clocks(0.0, 0.0))[1]
+    since = STARTUP_TAINT.let_nodes_in([before], LEVER, MAX_WAIT_S, room(), HeldSince(), Clocks(0.0, 0.0))[1]
     again = a_node("n", uid="u2", taints=(OURS,), created_s=590.0)
-    decision, _ = release_taints([again], SETTINGS, room(), since, Clocks(600.0, 600.0))
+    decision, _ = STARTUP_TAINT.let_nodes_in([again], LEVER, MAX_WAIT_S, room(), since, Clocks(600.0, 600.0))
     assert decision.writes == ()
 
 
@@ -122,6 +124,6 @@ def test_patch_fails_on_another_version_and_on_another_element() -> None:
 def test_hand_back_frees_every_node_and_then_has_nothing_to_do(marks: list[bool], may_move: bool, admit: int) -> None:
     nodes = [a_node(f"n{i}", taints=(OURS,) if mark else OTHERS) for i, mark in enumerate(marks)]
     freed = names(decide(nodes, room(admit, may_move=may_move, is_stopping=True)))
-    assert set(freed) == {node.name for node in nodes if has_taint(node, KEY)}
+    assert set(freed) == {node.name for node in nodes if STARTUP_TAINT.waits(node, LEVER)}
     rest = [a_node(node.name, taints=OTHERS) if node.name in freed else node for node in nodes]
     assert decide(rest, room(admit, may_move=may_move, is_stopping=True)).writes == ()
