@@ -195,7 +195,7 @@ def sort_nodes(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: fl
     registered.in_vain_s = {awaited: at_s for awaited, at_s in memory.in_vain_s.items() if now_s - at_s < VAIN_S}
     registered.made_s = {awaited: at_s for awaited, at_s in memory.made_s.items() if now_s - at_s <= STUCK_S}
     wanted = ExpectedDaemons.by(world.daemon_sets, frozenset(registered.in_vain_s))
-    before = _Before(world, memory, rules, now_s, wanted)
+    before = _Before(world, memory, rules, now_s, wanted, frozenset(registered.made_s))
     for node in fresh:
         if rules.selects(node.labels):
             _follow(node, before, registered)
@@ -234,6 +234,8 @@ class _Before:
     rules: JoinRules
     now_s: float
     wanted: ExpectedDaemons
+    made_lately: frozenset[Awaited]
+    """Of which a pod was made within STUCK_S."""
 
     @property
     def is_first(self) -> bool:
@@ -279,7 +281,7 @@ def _waits_in_vain(node: Node, before: _Before, registered: Registered) -> bool:
     runs = _running(before.world.pods.get(node.name, NO_PODS))
     expected = before.wanted.on(node, node.taints)
     lacking = [_awaited(daemon_set.uid, node) for daemon_set in expected if daemon_set.uid not in runs]
-    lately = {awaited for awaited, at_s in before.memory.made_s.items() if before.now_s - at_s <= STUCK_S}
+    lately = before.made_lately
     if (len(lacking) == len(expected) and not lately) or not lately.isdisjoint(lacking):
         return False
     registered.in_vain_s |= dict.fromkeys(lacking, before.now_s)

@@ -318,7 +318,6 @@ _WARNINGS = {
     ThrottleReason.ALARM,
     ThrottleReason.DEADLINE,
 }
-_WARNED = (LeverState.UNCONFIRMED, LeverState.CONTESTED, LeverState.LOST, LeverState.REFUSED)
 
 
 class ThrottleAnnouncer:
@@ -358,6 +357,6 @@ class ThrottleAnnouncer:
             known = frozenset((lever.name, lever.state) for lever in before.levers)
         states = frozenset((lever.name, lever.state.value) for lever in turn.findings.levers)
         for lever in turn.findings.levers:
-            if lever.state in _WARNED and (lever.name, lever.state.value) not in known:
+            if lever.state in _BROKEN and (lever.name, lever.state.value) not in known:
                 yield lever.because, True
         self._levers[turn.name] = states
