@@ -6,8 +6,7 @@ from typing import Any
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.object_fields import name_of, parts, text
 from balloons.cluster.seen_cluster import Autoscaler
-from balloons.doctor.check import Check, Facts, Severity, Trouble, some
-from throttler.api.throttle_rules import RefusedThrottle
+from balloons.doctor.check import Facts, Severity, Trouble, check, some
 from throttler.kube.cluster_autoscaler import NODES
 from throttler.kube.karpenter import NodePool
 from throttler.kube.node import GROUP_LABELS, HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION
@@ -31,8 +30,15 @@ LAUNCH_S, REGISTRATION_S = 300, 900
 """Karpenter's constants: after these it gives a machine up."""
 
 
+@check(
+    "KB020",
+    Severity.ERROR,
+    about="cluster-autoscaler enforces CapacityQuota only with `--capacity-quotas-enabled`. Without it the "
+    "objects are decoration, and a throttle that relies on them holds nothing back.",
+    needs=(kinds.DEPLOYMENTS, kinds.QUOTAS),
+)
 def gate_off(facts: Facts) -> Iterator[Trouble]:
-    """Quotas that nobody enforces."""
+    """CapacityQuotas without the feature."""
     quotas, autoscaler = seen_cluster.quotas(facts.cluster), facts.detected.cluster_autoscaler
     if quotas and autoscaler is not None and not autoscaler.is_on(GATE):
         yield Trouble(
@@ -42,8 +48,16 @@ def gate_off(facts: Facts) -> Iterator[Trouble]:
         )
 
 
+@check(
+    "KB021",
+    Severity.ERROR,
+    about="A quota is enforced only while its condition Valid is True. An invalid selector, or an autoscaler that "
+    "never looked, means no limit at all: it fails open.",
+    needs=(kinds.QUOTAS,),
+    is_live_only=True,
+)
 def not_valid(facts: Facts) -> Iterator[Trouble]:
-    """Quotas that fail open."""
+    """A CapacityQuota that is not in force."""
     for quota in seen_cluster.quotas(facts.cluster):
         validity = quota.validity
         if validity is None or validity.status != "True":
@@ -57,8 +71,15 @@ def not_valid(facts: Facts) -> Iterator[Trouble]:
             )
 
 
+@check(
+    "KB022",
+    Severity.WARNING,
+    about="A ceiling equal to what exists blocks the replacement of broken nodes. Keep headroom, and hand the "
+    "lever back while nothing waits, as a JoinThrottle does.",
+    needs=(kinds.QUOTAS, kinds.PODS),
+)
 def at_ceiling(facts: Facts) -> Iterator[Trouble]:
-    """Quotas without room for a replacement while nothing waits."""
+    """A quota that leaves no room for repair."""
     for quota in seen_cluster.quotas(facts.cluster):
         used = quota.status.used.resources if quota.status.used else {}
         limit, taken = _count(quota.spec.limits.resources.get(NODES)), _count(used.get(NODES))
@@ -72,8 +93,15 @@ def at_ceiling(facts: Facts) -> Iterator[Trouble]:
             )
 
 
+@check(
+    "KB023",
+    Severity.WARNING,
+    about="The flag is documented as no tool to limit throughput: it bounds the estimate of one loop, and loops "
+    "run every 10 s.",
+    needs=_SEEN,
+)
 def paced_by_flag(facts: Facts) -> Iterator[Trouble]:
-    """`--max-nodes-per-scaleup` as a pace."""
+    """--max-nodes-per-scaleup as a pace."""
     autoscaler = facts.detected.cluster_autoscaler
     if autoscaler is None:
         return
@@ -94,6 +122,13 @@ def _flag(facts: Facts, name: str, usual: float) -> float:
     return usual if value is None or value >= BELIEVED_BELOW else value
 
 
+@check(
+    "KB024",
+    Severity.WARNING,
+    about="cluster-autoscaler deletes a machine that has not registered for 15 min, and backs its group off for 5 "
+    "to 30 min. It is how an overloaded API server turns one slow scale-up into several.",
+    needs=_SEEN,
+)
 def given_up(facts: Facts) -> Iterator[Trouble]:
     """Machines that never registered."""
     status = facts.detected.status
@@ -108,8 +143,15 @@ def given_up(facts: Facts) -> Iterator[Trouble]:
         )
 
 
+@check(
+    "KB027",
+    Severity.ERROR,
+    about="It writes the time into its status ConfigMap in every loop. A status that stands still means that "
+    "nothing grows or shrinks, and that what a throttle counts from it is out of date.",
+    needs=_SEEN,
+)
 def fallen_silent(facts: Facts) -> Iterator[Trouble]:
-    """A status that nobody writes any more."""
+    """cluster-autoscaler has fallen silent."""
     status = facts.detected.status
     age_s = facts.now_s - status.at_s if status is not None and status.at_s else 0.0
     if age_s > SILENT_S:
@@ -121,8 +163,15 @@ def fallen_silent(facts: Facts) -> Iterator[Trouble]:
         )
 
 
+@check(
+    "KB025",
+    Severity.ERROR,
+    about="With more than 45 % of the nodes unready (and more than 3) cluster-autoscaler stops. Nodes whose "
+    "startup taint stays for more than 15 min count.",
+    needs=(*_SEEN, kinds.NODES),
+)
 def near_halt(facts: Facts) -> Iterator[Trouble]:
-    """So many unready nodes that cluster-autoscaler stops."""
+    """Too many unready nodes."""
     unready = [node.name for node in facts.nodes if not node.is_ready]
     share = 100 * len(unready) / len(facts.nodes) if facts.nodes else 0.0
     has_it = Autoscaler.CLUSTER_AUTOSCALER in facts.detected.autoscalers
@@ -136,8 +185,14 @@ def near_halt(facts: Facts) -> Iterator[Trouble]:
         )
 
 
+@check(
+    "KB026",
+    Severity.WARNING,
+    about="Both see every waiting pod unless taints or labels keep them apart.",
+    needs=(*_SEEN, kinds.NODE_POOLS),
+)
 def two_autoscalers(facts: Facts) -> Iterator[Trouble]:
-    """Both autoscalers at once."""
+    """Two autoscalers."""
     if len(facts.detected.autoscalers) > 1:
         yield Trouble(
             "cluster",
@@ -151,12 +206,16 @@ def _count(amount: object) -> int | None:
     return None if milli is None else milli // 1000
 
 
+@check(
+    "KB028",
+    Severity.INFO,
+    about="cluster-autoscaler leaves out node groups whose quota is used up before its expander chooses, so pods "
+    "without a selector go to the other groups. Groups are told by the clouds' labels on their nodes.",
+    needs=(kinds.NODES, kinds.THROTTLES),
+)
 def beside_quota(facts: Facts) -> Iterator[Trouble]:
-    """Node groups that a throttle's quota does not count, for pods that those it counts would take."""
-    throttles = [
-        throttle for throttle in seen_cluster.throttles(facts.cluster) if not isinstance(throttle, RefusedThrottle)
-    ]
-    paced = [throttle for throttle in throttles if throttle.spec.levers.capacity_quota is not None]
+    """Node groups beside a throttle's quota."""
+    paced = [throttle for throttle in facts.throttles if throttle.spec.levers.capacity_quota is not None]
     for throttle in paced:
         own = [node for node in facts.nodes if matches(throttle.spec.nodes, node.labels)]
         lasting = {taint for node in own for taint in node.taints}
@@ -178,92 +237,27 @@ def beside_quota(facts: Facts) -> Iterator[Trouble]:
 
 
 CHECKS = (
-    Check(
-        code="KB020",
-        title="CapacityQuotas without the feature",
-        severity=Severity.ERROR,
-        about="cluster-autoscaler enforces CapacityQuota only with `--capacity-quotas-enabled`. Without it the "
-        "objects are decoration, and a throttle that relies on them holds nothing back.",
-        needs=(kinds.DEPLOYMENTS, kinds.QUOTAS),
-        find=gate_off,
-    ),
-    Check(
-        code="KB021",
-        title="A CapacityQuota that is not in force",
-        severity=Severity.ERROR,
-        about="A quota is enforced only while its condition Valid is True. An invalid selector, or an autoscaler that "
-        "never looked, means no limit at all: it fails open.",
-        needs=(kinds.QUOTAS,),
-        find=not_valid,
-        is_live_only=True,
-    ),
-    Check(
-        code="KB022",
-        title="A quota that leaves no room for repair",
-        severity=Severity.WARNING,
-        about="A ceiling equal to what exists blocks the replacement of broken nodes. Keep headroom, and hand the "
-        "lever back while nothing waits, as a JoinThrottle does.",
-        needs=(kinds.QUOTAS, kinds.PODS),
-        find=at_ceiling,
-    ),
-    Check(
-        code="KB023",
-        title="--max-nodes-per-scaleup as a pace",
-        severity=Severity.WARNING,
-        about="The flag is documented as no tool to limit throughput: it bounds the estimate of one loop, and loops "
-        "run every 10 s.",
-        needs=_SEEN,
-        find=paced_by_flag,
-    ),
-    Check(
-        code="KB024",
-        title="Machines that never registered",
-        severity=Severity.WARNING,
-        about="cluster-autoscaler deletes a machine that has not registered for 15 min, and backs its group off for 5 "
-        "to 30 min. It is how an overloaded API server turns one slow scale-up into several.",
-        needs=_SEEN,
-        find=given_up,
-    ),
-    Check(
-        code="KB025",
-        title="Too many unready nodes",
-        severity=Severity.ERROR,
-        about="With more than 45 % of the nodes unready (and more than 3) cluster-autoscaler stops. Nodes whose "
-        "startup taint stays for more than 15 min count.",
-        needs=(*_SEEN, kinds.NODES),
-        find=near_halt,
-    ),
-    Check(
-        code="KB026",
-        title="Two autoscalers",
-        severity=Severity.WARNING,
-        about="Both see every waiting pod unless taints or labels keep them apart.",
-        needs=(*_SEEN, kinds.NODE_POOLS),
-        find=two_autoscalers,
-    ),
-    Check(
-        code="KB027",
-        title="cluster-autoscaler has fallen silent",
-        severity=Severity.ERROR,
-        about="It writes the time into its status ConfigMap in every loop. A status that stands still means that "
-        "nothing grows or shrinks, and that what a throttle counts from it is out of date.",
-        needs=_SEEN,
-        find=fallen_silent,
-    ),
-    Check(
-        code="KB028",
-        title="Node groups beside a throttle's quota",
-        severity=Severity.INFO,
-        about="cluster-autoscaler leaves out node groups whose quota is used up before its expander chooses, so pods "
-        "without a selector go to the other groups. Groups are told by the clouds' labels on their nodes.",
-        needs=(kinds.NODES, kinds.THROTTLES),
-        find=beside_quota,
-    ),
+    gate_off,
+    not_valid,
+    at_ceiling,
+    paced_by_flag,
+    given_up,
+    near_halt,
+    two_autoscalers,
+    fallen_silent,
+    beside_quota,
 )
 
 
+@check(
+    "KB030",
+    Severity.WARNING,
+    about="Karpenter checks `limits.nodes` before a scheduling round and does not subtract within it: with 4 it "
+    "was seen to launch 40 at once. Limits on cpu and memory are subtracted. Only 0 blocks.",
+    needs=(kinds.NODE_POOLS,),
+)
 def limited_by_count(facts: Facts) -> Iterator[Trouble]:
-    """`limits.nodes` of dynamic pools."""
+    """limits.nodes used as a pace on Karpenter."""
     for pool in seen_cluster.node_pools(facts.cluster):
         limit = (pool.spec.limits or {}).get(NODES)
         if limit is not None and pool.spec.replicas is None and milli_or_none(limit) != 0:
@@ -287,8 +281,14 @@ def _by_cores(facts: Facts, pool: NodePool) -> str:
     return f'kubectl patch nodepool {name} --type=merge -p \'{{"spec":{{"limits":{{"nodes":null{cpu}}}}}}}\''
 
 
+@check(
+    "KB031",
+    Severity.WARNING,
+    about="Limits equal to what exists block drift and node repair: a replacement must fit before the old node goes.",
+    needs=(kinds.NODE_POOLS, kinds.PODS),
+)
 def pool_at_limits(facts: Facts) -> Iterator[Trouble]:
-    """Pools whose limits leave no room for one machine more."""
+    """A NodePool that leaves no room for repair."""
     for pool in seen_cluster.node_pools(facts.cluster):
         full = [
             name for name, limit in (pool.spec.limits or {}).items() if _is_full(limit, pool.status.resources.get(name))
@@ -301,8 +301,15 @@ def pool_at_limits(facts: Facts) -> Iterator[Trouble]:
             )
 
 
+@check(
+    "KB032",
+    Severity.WARNING,
+    about="Karpenter deletes a NodeClaim that has not launched in 5 min, or whose node has not registered in 15 "
+    "min, and starts over.",
+    needs=(kinds.NODE_CLAIMS,),
+)
 def never_joined(facts: Facts) -> Iterator[Trouble]:
-    """Machines near or past Karpenter's kill timers."""
+    """Machines about to be given up."""
     for claim in seen_cluster.node_claims(facts.cluster):
         age_s = facts.now_s - claim.metadata.created_s if claim.metadata.created_s else 0.0
         limit_s = REGISTRATION_S if claim.is_launched else LAUNCH_S
@@ -315,12 +322,16 @@ def never_joined(facts: Facts) -> Iterator[Trouble]:
             )
 
 
+@check(
+    "KB033",
+    Severity.ERROR,
+    about="Karpenter leaves out `startupTaints` when it looks whether a pod fits; what stands among `taints` counts.",
+    needs=(kinds.NODE_POOLS, kinds.THROTTLES),
+)
 def unlisted_startup_taint(facts: Facts) -> Iterator[Trouble]:
-    """A throttle's startup taint that pools do not know."""
+    """A startup taint that Karpenter takes for lasting."""
     keys = {
-        throttle.spec.levers.startup_taint.key
-        for throttle in seen_cluster.throttles(facts.cluster)
-        if not isinstance(throttle, RefusedThrottle) and throttle.spec.levers.startup_taint
+        throttle.spec.levers.startup_taint.key for throttle in facts.throttles if throttle.spec.levers.startup_taint
     }
     for pool in facts.items(kinds.NODE_POOLS):
         known = {text(taint, "key") for taint in parts(pool, "spec", "template", "spec", "startupTaints")}
@@ -334,14 +345,19 @@ def unlisted_startup_taint(facts: Facts) -> Iterator[Trouble]:
             )
 
 
+@check(
+    "KB035",
+    Severity.WARNING,
+    about="A NodePool at its limit is an error within Karpenter's round, and the next one that the pod may use is "
+    "tried at once, however dear it is. With a ceiling on the preferred pool alone 216 of 240 machines came from "
+    "the other, at once.",
+    needs=(kinds.NODE_POOLS, kinds.THROTTLES),
+)
 def left_out_of_ceilings(facts: Facts) -> Iterator[Trouble]:
-    """NodePools without a ceiling beside those that a throttle moves."""
-    throttles = [
-        throttle for throttle in seen_cluster.throttles(facts.cluster) if not isinstance(throttle, RefusedThrottle)
-    ]
+    """A NodePool beside a throttle's ceilings."""
     pools = seen_cluster.node_pools(facts.cluster)
-    for throttle in throttles:
-        if beside := left_out(pools, throttle, throttles):
+    for throttle in facts.throttles:
+        if beside := left_out(pools, throttle, facts.throttles):
             yield Trouble(
                 f"jointhrottle/{throttle.metadata.name}",
                 f"its lever leaves out NodePool {some(beside)}, which pods for its nodes may use: Karpenter orders "
@@ -351,8 +367,15 @@ def left_out_of_ceilings(facts: Facts) -> Iterator[Trouble]:
             )
 
 
+@check(
+    "KB034",
+    Severity.INFO,
+    about='`karpenter.sh/do-not-disrupt: "true"` also blocks drift, and with it upgrades of the machine image. '
+    "Nodes that a pool of strategy Annotate holds are left out: it takes the annotation off again.",
+    needs=(kinds.NODES,),
+)
 def never_disrupted(facts: Facts) -> Iterator[Trouble]:
-    """Nodes that Karpenter may never touch, by nobody's schedule."""
+    """Nodes that Karpenter may never disrupt."""
     kept = [
         node.name
         for node in facts.nodes
@@ -373,59 +396,10 @@ def _is_full(stated: Any, used: Any) -> bool:
 
 
 KARPENTER_CHECKS = (
-    Check(
-        code="KB030",
-        title="limits.nodes used as a pace on Karpenter",
-        severity=Severity.WARNING,
-        about="Karpenter checks `limits.nodes` before a scheduling round and does not subtract within it: with 4 it "
-        "was seen to launch 40 at once. Limits on cpu and memory are subtracted. Only 0 blocks.",
-        needs=(kinds.NODE_POOLS,),
-        find=limited_by_count,
-    ),
-    Check(
-        code="KB031",
-        title="A NodePool that leaves no room for repair",
-        severity=Severity.WARNING,
-        about="Limits equal to what exists block drift and node repair: a replacement must fit before the old node "
-        "goes.",
-        needs=(kinds.NODE_POOLS, kinds.PODS),
-        find=pool_at_limits,
-    ),
-    Check(
-        code="KB032",
-        title="Machines about to be given up",
-        severity=Severity.WARNING,
-        about="Karpenter deletes a NodeClaim that has not launched in 5 min, or whose node has not registered in 15 "
-        "min, and starts over.",
-        needs=(kinds.NODE_CLAIMS,),
-        find=never_joined,
-    ),
-    Check(
-        code="KB033",
-        title="A startup taint that Karpenter takes for lasting",
-        severity=Severity.ERROR,
-        about="Karpenter leaves out `startupTaints` when it looks whether a pod fits; what stands among `taints` "
-        "counts.",
-        needs=(kinds.NODE_POOLS, kinds.THROTTLES),
-        find=unlisted_startup_taint,
-    ),
-    Check(
-        code="KB034",
-        title="Nodes that Karpenter may never disrupt",
-        severity=Severity.INFO,
-        about='`karpenter.sh/do-not-disrupt: "true"` also blocks drift, and with it upgrades of the machine image. '
-        "Nodes that a pool of strategy Annotate holds are left out: it takes the annotation off again.",
-        needs=(kinds.NODES,),
-        find=never_disrupted,
-    ),
-    Check(
-        code="KB035",
-        title="A NodePool beside a throttle's ceilings",
-        severity=Severity.WARNING,
-        about="A NodePool at its limit is an error within Karpenter's round, and the next one that the pod may use is "
-        "tried at once, however dear it is. With a ceiling on the preferred pool alone 216 of 240 machines came from "
-        "the other, at once.",
-        needs=(kinds.NODE_POOLS, kinds.THROTTLES),
-        find=left_out_of_ceilings,
-    ),
+    limited_by_count,
+    pool_at_limits,
+    never_joined,
+    unlisted_startup_taint,
+    never_disrupted,
+    left_out_of_ceilings,
 )

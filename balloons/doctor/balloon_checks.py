@@ -8,7 +8,7 @@ from typing import Any
 
 from balloons.cluster import kinds
 from balloons.cluster.object_fields import is_true, name_of, namespace_of, pairs, part, parts, text, whole
-from balloons.doctor.check import Check, Facts, Severity, Trouble, called, is_pause, selector_of, some, template_of
+from balloons.doctor.check import Facts, Severity, Trouble, called, check, is_pause, selector_of, some, template_of
 from throttler.kube.pod import PodKind
 from throttler.kube.quantities_and_durations import count, total
 from throttler.kube.selectors import matches
@@ -27,8 +27,15 @@ LOWEST_FOR_KARPENTER = -(2**25)
 OWN_CLASS = "kube-balloons"
 
 
+@check(
+    "KB010",
+    Severity.WARNING,
+    about="A preempted pod keeps its place until it has ended. `terminationGracePeriodSeconds: 0` must really be "
+    "set: a template that takes 0 for absent gives 30 s. It is worth 3 to 11 s per preemption.",
+    needs=_NEEDS,
+)
 def slow_to_leave(facts: Facts) -> Iterator[Trouble]:
-    """Placeholders with a grace period."""
+    """Balloons with a grace period."""
     for placeholder in facts.placeholders:
         grace_s = whole(template_of(placeholder), "terminationGracePeriodSeconds")
         if grace_s != 0:
@@ -40,8 +47,15 @@ def slow_to_leave(facts: Facts) -> Iterator[Trouble]:
             )
 
 
+@check(
+    "KB011",
+    Severity.ERROR,
+    about="Preemption prefers victims that violate no budget, so more important pods die in the balloons' place; "
+    "it also blocks drains.",
+    needs=(*_NEEDS, kinds.DISRUPTION_BUDGETS),
+)
 def guarded_by_budget(facts: Facts) -> Iterator[Trouble]:
-    """PodDisruptionBudgets over placeholders."""
+    """A PodDisruptionBudget over balloons."""
     for budget in facts.items(kinds.DISRUPTION_BUDGETS):
         # Without a selector it matches no pod; an empty one matches every pod of the namespace (policy/v1).
         selector = selector_of(part(budget, "spec").get("selector"))
@@ -57,8 +71,15 @@ def guarded_by_budget(facts: Facts) -> Iterator[Trouble]:
                 )
 
 
+@check(
+    "KB012",
+    Severity.ERROR,
+    about="On nodes with GPUs cluster-autoscaler computes utilisation from the GPU alone: a balloon that requests "
+    "only cpu and memory holds nothing.",
+    needs=(*_NEEDS, kinds.NODES, kinds.PODS),
+)
 def without_gpu(facts: Facts) -> Iterator[Trouble]:
-    """Placeholders on GPU nodes that do not ask for the GPU."""
+    """Balloons without a GPU on GPU nodes."""
     gpu_nodes = {node.name: _gpus(node.allocatable) for node in facts.nodes if _gpus(node.allocatable)}
     held = {(namespace_of(p), name_of(p)) for p in facts.placeholder_pods}
     idle = [
@@ -75,8 +96,15 @@ def without_gpu(facts: Facts) -> Iterator[Trouble]:
         )
 
 
+@check(
+    "KB013",
+    Severity.WARNING,
+    about="cluster-autoscaler removes nodes whose utilisation, the larger of cpu and memory requested over "
+    "allocatable, is below `--scale-down-utilization-threshold` (0.5).",
+    needs=(*_NEEDS, kinds.NODES, kinds.PODS),
+)
 def too_small(facts: Facts) -> Iterator[Trouble]:
-    """Nodes that a placeholder is on and that are used less than the threshold."""
+    """Balloons too small to hold their node."""
     threshold = _threshold(facts)
     held = {(namespace_of(p), name_of(p)) for p in facts.placeholder_pods}
     on_node: dict[str, list[Any]] = {}
@@ -100,8 +128,14 @@ def too_small(facts: Facts) -> Iterator[Trouble]:
         )
 
 
+@check(
+    "KB014",
+    Severity.WARNING,
+    about="Pods in kube-system make cluster-autoscaler wait before it drains a node.",
+    needs=_NEEDS,
+)
 def in_kube_system(facts: Facts) -> Iterator[Trouble]:
-    """Placeholders beside the system's own pods."""
+    """Balloons in kube-system."""
     for placeholder in facts.placeholders:
         if namespace_of(placeholder) == "kube-system":
             yield Trouble(
@@ -111,8 +145,15 @@ def in_kube_system(facts: Facts) -> Iterator[Trouble]:
             )
 
 
+@check(
+    "KB015",
+    Severity.WARNING,
+    about="Pods with local storage keep cluster-autoscaler from removing their nodes, and volumes delay the end "
+    "of a pod.",
+    needs=_NEEDS,
+)
 def with_disks(facts: Facts) -> Iterator[Trouble]:
-    """Placeholders with volumes on the node's disk."""
+    """Balloons with volumes on disk."""
     for placeholder in facts.placeholders:
         volumes = {key for volume in parts(template_of(placeholder), "volumes") for key in volume} & DISK_VOLUMES
         if volumes:
@@ -124,8 +165,14 @@ def with_disks(facts: Facts) -> Iterator[Trouble]:
             )
 
 
+@check(
+    "KB016",
+    Severity.WARNING,
+    about="DaemonSet pods are not counted as work by either autoscaler: such nodes are empty to them.",
+    needs=(kinds.DAEMON_SETS, kinds.PRIORITY_CLASSES),
+)
 def daemon_placeholders(facts: Facts) -> Iterator[Trouble]:
-    """DaemonSets that are meant to keep room."""
+    """Placeholders in a DaemonSet."""
     for daemon_set in facts.items(kinds.DAEMON_SETS):
         priority = facts.priority_of(template_of(daemon_set))
         if priority is not None and priority < 0 and is_pause(template_of(daemon_set)):
@@ -136,8 +183,15 @@ def daemon_placeholders(facts: Facts) -> Iterator[Trouble]:
             )
 
 
+@check(
+    "KB017",
+    Severity.INFO,
+    about="The scheduler preempts only when no node passes its filters. Preferred affinity and `ScheduleAnyway` "
+    "filter nothing, so such work goes to any other node rather than take a balloon's place.",
+    needs=_NEEDS,
+)
 def preference_only(facts: Facts) -> Iterator[Trouble]:
-    """Workloads whose wishes about nodes never preempt a balloon."""
+    """Preferences that never preempt."""
     soft = [
         deployment
         for deployment in facts.deployments
@@ -185,76 +239,14 @@ def _patch(thing: Mapping[str, Any], body: str) -> str:
 
 
 CHECKS = (
-    Check(
-        code="KB010",
-        title="Balloons with a grace period",
-        severity=Severity.WARNING,
-        about="A preempted pod keeps its place until it has ended. `terminationGracePeriodSeconds: 0` must really be "
-        "set: a template that takes 0 for absent gives 30 s. It is worth 3 to 11 s per preemption.",
-        needs=_NEEDS,
-        find=slow_to_leave,
-    ),
-    Check(
-        code="KB011",
-        title="A PodDisruptionBudget over balloons",
-        severity=Severity.ERROR,
-        about="Preemption prefers victims that violate no budget, so more important pods die in the balloons' place; "
-        "it also blocks drains.",
-        needs=(*_NEEDS, kinds.DISRUPTION_BUDGETS),
-        find=guarded_by_budget,
-    ),
-    Check(
-        code="KB012",
-        title="Balloons without a GPU on GPU nodes",
-        severity=Severity.ERROR,
-        about="On nodes with GPUs cluster-autoscaler computes utilisation from the GPU alone: a balloon that requests "
-        "only cpu and memory holds nothing.",
-        needs=(*_NEEDS, kinds.NODES, kinds.PODS),
-        find=without_gpu,
-    ),
-    Check(
-        code="KB013",
-        title="Balloons too small to hold their node",
-        severity=Severity.WARNING,
-        about="cluster-autoscaler removes nodes whose utilisation, the larger of cpu and memory requested over "
-        "allocatable, is below `--scale-down-utilization-threshold` (0.5).",
-        needs=(*_NEEDS, kinds.NODES, kinds.PODS),
-        find=too_small,
-    ),
-    Check(
-        code="KB014",
-        title="Balloons in kube-system",
-        severity=Severity.WARNING,
-        about="Pods in kube-system make cluster-autoscaler wait before it drains a node.",
-        needs=_NEEDS,
-        find=in_kube_system,
-    ),
-    Check(
-        code="KB015",
-        title="Balloons with volumes on disk",
-        severity=Severity.WARNING,
-        about="Pods with local storage keep cluster-autoscaler from removing their nodes, and volumes delay the end "
-        "of a pod.",
-        needs=_NEEDS,
-        find=with_disks,
-    ),
-    Check(
-        code="KB016",
-        title="Placeholders in a DaemonSet",
-        severity=Severity.WARNING,
-        about="DaemonSet pods are not counted as work by either autoscaler: such nodes are empty to them.",
-        needs=(kinds.DAEMON_SETS, kinds.PRIORITY_CLASSES),
-        find=daemon_placeholders,
-    ),
-    Check(
-        code="KB017",
-        title="Preferences that never preempt",
-        severity=Severity.INFO,
-        about="The scheduler preempts only when no node passes its filters. Preferred affinity and `ScheduleAnyway` "
-        "filter nothing, so such work goes to any other node rather than take a balloon's place.",
-        needs=_NEEDS,
-        find=preference_only,
-    ),
+    slow_to_leave,
+    guarded_by_budget,
+    without_gpu,
+    too_small,
+    in_kube_system,
+    with_disks,
+    daemon_placeholders,
+    preference_only,
 )
 
 
@@ -265,8 +257,17 @@ def cutoff_of(facts: Facts) -> int:
     return int(flag) if flag.removeprefix("-").isdecimal() and flag.isascii() and len(flag) < 12 else CUTOFF
 
 
+@check(
+    "KB001",
+    Severity.ERROR,
+    about="Pods with a priority below `--expendable-pods-priority-cutoff` (default -10) are removed from "
+    "cluster-autoscaler's whole view. A node that holds only such balloons looks empty and is deleted after about "
+    "ten minutes; waiting ones trigger nothing. The widely copied overprovisioning example with -1000 does "
+    "neither of its jobs. -10 itself is seen.",
+    needs=_NEEDS,
+)
 def expendable(facts: Facts) -> Iterator[Trouble]:
-    """Placeholders below the cutoff."""
+    """Balloons that cluster-autoscaler does not see."""
     cutoff = cutoff_of(facts)
     for placeholder in facts.placeholders if facts.has_cluster_autoscaler else ():
         priority = facts.priority_of(template_of(placeholder))
@@ -279,8 +280,16 @@ def expendable(facts: Facts) -> Iterator[Trouble]:
             )
 
 
+@check(
+    "KB006",
+    Severity.ERROR,
+    about="Karpenter's cost of evicting a pod is 1 + deletionCost/2^27 + priority/2^25. From a priority of -2^25 "
+    "on the sum is not positive, and a node with only such pods is consolidated like an empty one. Keep balloons "
+    "near -10.",
+    needs=_NEEDS,
+)
 def counts_as_empty(facts: Facts) -> Iterator[Trouble]:
-    """Placeholders so low that Karpenter takes their nodes for empty."""
+    """Balloons whose nodes Karpenter takes for empty."""
     for placeholder in facts.placeholders if facts.detected.karpenter or not facts.has_cluster_autoscaler else ():
         priority = facts.priority_of(template_of(placeholder))
         if priority is not None and priority <= LOWEST_FOR_KARPENTER:
@@ -305,8 +314,15 @@ def _with_priority(facts: Facts, placeholder: Mapping[str, Any], value: int) -> 
     return made + _patch(placeholder, f'{{"spec":{{"template":{{"spec":{{"priorityClassName":"{name}"}}}}}}}}')
 
 
+@check(
+    "KB002",
+    Severity.ERROR,
+    about="Pods without a class get the priority of the class with `globalDefault: true`. When that is not above "
+    "the balloons', ordinary work never preempts one: all warm capacity is lost, silently.",
+    needs=_NEEDS,
+)
 def global_default_below(facts: Facts) -> Iterator[Trouble]:
-    """A default for all pods that is not above the placeholders."""
+    """A global default priority that is not above the balloons."""
     highest = max(
         (p for placeholder in facts.placeholders if (p := facts.priority_of(template_of(placeholder))) is not None),
         default=None,
@@ -322,8 +338,15 @@ def global_default_below(facts: Facts) -> Iterator[Trouble]:
             )
 
 
+@check(
+    "KB003",
+    Severity.WARNING,
+    about="Without `preemptionPolicy: Never` a balloon at -10 pushes out batch pods at -100. The field of a "
+    "stored class cannot be changed: replace the class.",
+    needs=_NEEDS,
+)
 def preempts_others(facts: Facts) -> Iterator[Trouble]:
-    """Classes of placeholders that push others out."""
+    """Balloons that may preempt."""
     used = {text(template_of(placeholder), "priorityClassName") for placeholder in facts.placeholders}
     for name in sorted(used & facts.classes.keys()):
         if text(facts.classes[name], "preemptionPolicy") != "Never":
@@ -335,8 +358,15 @@ def preempts_others(facts: Facts) -> Iterator[Trouble]:
             )
 
 
+@check(
+    "KB004",
+    Severity.WARNING,
+    about="Preemption needs a strictly higher priority. Work at or below the balloons' waits although warm nodes "
+    "stand by.",
+    needs=(*_NEEDS, kinds.PODS),
+)
 def not_above(facts: Facts) -> Iterator[Trouble]:
-    """Waiting pods that no balloon will give way to."""
+    """Waiting work that is not above the balloons."""
     priorities = [
         p for placeholder in facts.placeholders if (p := facts.priority_of(template_of(placeholder))) is not None
     ]
@@ -351,8 +381,15 @@ def not_above(facts: Facts) -> Iterator[Trouble]:
         )
 
 
+@check(
+    "KB005",
+    Severity.ERROR,
+    about="Balloons name the class `kube-balloons`; without it the service makes none and removes none.",
+    needs=(kinds.BALLOON_POOLS, kinds.PRIORITY_CLASSES),
+    is_live_only=True,
+)
 def missing_class(facts: Facts) -> Iterator[Trouble]:
-    """BalloonPools without the class that their balloons name."""
+    """The balloons' PriorityClass is missing."""
     pools = facts.items(kinds.BALLOON_POOLS)
     if pools and OWN_CLASS not in facts.classes:
         yield Trouble(
@@ -362,62 +399,4 @@ def missing_class(facts: Facts) -> Iterator[Trouble]:
         )
 
 
-PRIORITY_CHECKS = (
-    Check(
-        code="KB001",
-        title="Balloons that cluster-autoscaler does not see",
-        severity=Severity.ERROR,
-        about="Pods with a priority below `--expendable-pods-priority-cutoff` (default -10) are removed from "
-        "cluster-autoscaler's whole view. A node that holds only such balloons looks empty and is deleted after about "
-        "ten minutes; waiting ones trigger nothing. The widely copied overprovisioning example with -1000 does "
-        "neither of its jobs. -10 itself is seen.",
-        needs=_NEEDS,
-        find=expendable,
-    ),
-    Check(
-        code="KB002",
-        title="A global default priority that is not above the balloons",
-        severity=Severity.ERROR,
-        about="Pods without a class get the priority of the class with `globalDefault: true`. When that is not above "
-        "the balloons', ordinary work never preempts one: all warm capacity is lost, silently.",
-        needs=_NEEDS,
-        find=global_default_below,
-    ),
-    Check(
-        code="KB003",
-        title="Balloons that may preempt",
-        severity=Severity.WARNING,
-        about="Without `preemptionPolicy: Never` a balloon at -10 pushes out batch pods at -100. The field of a "
-        "stored class cannot be changed: replace the class.",
-        needs=_NEEDS,
-        find=preempts_others,
-    ),
-    Check(
-        code="KB004",
-        title="Waiting work that is not above the balloons",
-        severity=Severity.WARNING,
-        about="Preemption needs a strictly higher priority. Work at or below the balloons' waits although warm nodes "
-        "stand by.",
-        needs=(*_NEEDS, kinds.PODS),
-        find=not_above,
-    ),
-    Check(
-        code="KB005",
-        title="The balloons' PriorityClass is missing",
-        severity=Severity.ERROR,
-        about="Balloons name the class `kube-balloons`; without it the service makes none and removes none.",
-        needs=(kinds.BALLOON_POOLS, kinds.PRIORITY_CLASSES),
-        find=missing_class,
-        is_live_only=True,
-    ),
-    Check(
-        code="KB006",
-        title="Balloons whose nodes Karpenter takes for empty",
-        severity=Severity.ERROR,
-        about="Karpenter's cost of evicting a pod is 1 + deletionCost/2^27 + priority/2^25. From a priority of -2^25 "
-        "on the sum is not positive, and a node with only such pods is consolidated like an empty one. Keep balloons "
-        "near -10.",
-        needs=_NEEDS,
-        find=counts_as_empty,
-    ),
-)
+PRIORITY_CHECKS = (expendable, global_default_below, preempts_others, not_above, missing_class, counts_as_empty)

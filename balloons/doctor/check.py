@@ -13,6 +13,7 @@ from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.kinds import Kind
 from balloons.cluster.object_fields import is_true, name_of, namespace_of, pairs, part, parts, text, texts, whole
 from balloons.cluster.seen_cluster import Autoscaler, Detected, SeenCluster, detect
+from throttler.api.throttle import JoinThrottle
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, is_marked
 from throttler.kube.selectors import LabelSelector, Requirement
@@ -50,6 +51,11 @@ class Facts:
     def pods(self) -> tuple[Pod, ...]:
         """All pods."""
         return seen_cluster.pods(self.cluster)
+
+    @cached_property
+    def throttles(self) -> tuple[JoinThrottle, ...]:
+        """The JoinThrottles that keep all rules."""
+        return tuple(one for one in seen_cluster.throttles(self.cluster) if isinstance(one, JoinThrottle))
 
     @cached_property
     def deployments(self) -> tuple[dict[str, Any], ...]:
@@ -210,14 +216,9 @@ class Trouble:
     fix: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Check:
-    """One check. `code` is never given to another; `about` says why it matters, for the documentation.
-
-    `needs`: without these lists nothing can be said; a kind that is not served counts as an empty list. `also`: kinds
-    that are looked at where they can be read.
-    `is_live_only`: says that something is missing, which a folder of manifests may well be.
-    """
+    """One check; what its fields mean is said of `check`."""
 
     code: str
     title: str
@@ -232,6 +233,32 @@ class Check:
     def page(self) -> str:
         """Where it is explained."""
         return f"docs/doctor.md#{self.code.lower()}"
+
+
+Find = Callable[[Facts], Iterable[Trouble]]
+
+
+def check(
+    code: str,
+    severity: Severity,
+    *,
+    about: str,
+    needs: tuple[Kind, ...],
+    also: tuple[Kind, ...] = (),
+    is_live_only: bool = False,
+) -> Callable[[Find], Check]:
+    """Makes a check of the function that finds its troubles; that one's docstring is its title.
+
+    `code` is never given to another; `about` says why it matters, for the documentation. `needs`: without these lists
+    nothing can be said; a kind that is not served counts as an empty list. `also`: kinds that are looked at where they
+    can be read. `is_live_only`: says that something is missing, which a folder of manifests may well be.
+    """
+
+    def made(find: Find) -> Check:
+        title = (find.__doc__ or "").removesuffix(".")
+        return Check(code, title, severity, about, needs, find, also, is_live_only)
+
+    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from balloons.cluster import kinds, seen_cluster
-from balloons.cluster.kinds import Kind
 from balloons.cluster.object_fields import moment, name_of, part, parts, text, whole
 from balloons.decide.decision_and_reasons import Reason
-from balloons.doctor.check import Check, Facts, Severity, Trouble, called, some
+from balloons.doctor.check import Facts, Severity, Trouble, called, check, some
 from throttler.api.throttle_rules import RefusedThrottle
 from throttler.kube.cluster_autoscaler import MAX_SIZE
 from throttler.kube.custom_objects import Invalid
@@ -22,8 +21,14 @@ LEASE_LIMIT_S = 100.0
 """As long as `balloons guard` waits by default."""
 
 
+@check(
+    "KB050",
+    Severity.ERROR,
+    about="What is refused has no effect; pools keep the balloons they had, throttles give back what they held.",
+    needs=(kinds.BALLOON_POOLS, kinds.THROTTLES),
+)
 def refused(facts: Facts) -> Iterator[Trouble]:
-    """Objects of ours that break a rule."""
+    """A pool or throttle that breaks a rule."""
     for pool in seen_cluster.balloon_pools(facts.cluster):
         if isinstance(pool, Invalid):
             yield Trouble(
@@ -36,8 +41,16 @@ def refused(facts: Facts) -> Iterator[Trouble]:
             )
 
 
+@check(
+    "KB051",
+    Severity.ERROR,
+    about="The service writes the generation that it has acted on into the status. One that lags for a minute "
+    "means that it does not run, lacks rights, or serves another namespace.",
+    needs=(kinds.BALLOON_POOLS, kinds.THROTTLES),
+    is_live_only=True,
+)
 def nobody_serves(facts: Facts) -> Iterator[Trouble]:
-    """Objects of ours whose newest version nobody has looked at."""
+    """Nobody acts on pools or throttles."""
     for kind in (kinds.BALLOON_POOLS, kinds.THROTTLES):
         waiting = [thing for thing in facts.items(kind) if _is_unseen(thing, facts.now_s)]
         if waiting:
@@ -48,8 +61,16 @@ def nobody_serves(facts: Facts) -> Iterator[Trouble]:
             )
 
 
+@check(
+    "KB052",
+    Severity.ERROR,
+    about="The Lease is renewed only while decisions are made. When it stands still, `balloons guard` gives "
+    "everything back.",
+    needs=(kinds.LEASES,),
+    is_live_only=True,
+)
 def silent_lease(facts: Facts) -> Iterator[Trouble]:
-    """A throttle whose service stopped renewing."""
+    """The service has stopped deciding."""
     for lease in facts.items(kinds.LEASES):
         renewed = moment(lease, "spec", "renewTime")
         age_s = facts.now_s - renewed.timestamp() if renewed else 0.0
@@ -62,8 +83,17 @@ def silent_lease(facts: Facts) -> Iterator[Trouble]:
             )
 
 
+@check(
+    "KB053",
+    Severity.ERROR,
+    about="A ceiling of a throttle that is gone holds all growth. The service and the guard give such ceilings "
+    "back; one that is still there means that neither runs, or that they lack the rights.",
+    needs=(kinds.NODE_POOLS, kinds.QUOTAS, kinds.THROTTLES),
+    also=(kinds.MACHINE_DEPLOYMENTS,),
+    is_live_only=True,
+)
 def left_behind(facts: Facts) -> Iterator[Trouble]:
-    """Ceilings that carry our marks and belong to no throttle."""
+    """Ceilings left behind."""
     there = {Holder(throttle=name_of(throttle)).label for throttle in facts.items(kinds.THROTTLES) if name_of(throttle)}
     for kind in (kinds.NODE_POOLS, kinds.QUOTAS, kinds.MACHINE_DEPLOYMENTS):
         for thing in facts.items(kind):
@@ -78,12 +108,16 @@ def left_behind(facts: Facts) -> Iterator[Trouble]:
                 )
 
 
+@check(
+    "KB054",
+    Severity.ERROR,
+    about="Gated pods are invisible to the scheduler and to autoscalers until the gate goes.",
+    needs=(kinds.PODS, kinds.THROTTLES),
+    is_live_only=True,
+)
 def gates_left_behind(facts: Facts) -> Iterator[Trouble]:
-    """Pods behind our gate that nobody opens."""
-    has_lever = any(
-        not isinstance(throttle, RefusedThrottle) and throttle.spec.levers.scheduling_gates is not None
-        for throttle in seen_cluster.throttles(facts.cluster)
-    )
+    """Scheduling gates left behind."""
+    has_lever = any(throttle.spec.levers.scheduling_gates is not None for throttle in facts.throttles)
     gated = [pod for pod in facts.pods if pod.scheduling is not None and PACED_GATE in pod.scheduling.gates]
     if gated and not has_lever:
         yield Trouble(
@@ -93,8 +127,16 @@ def gates_left_behind(facts: Facts) -> Iterator[Trouble]:
         )
 
 
+@check(
+    "KB055",
+    Severity.WARNING,
+    about="A GitOps tool that owns `spec.limits`, or the largest size of a MachineDeployment, reverts what the "
+    "throttle writes, and the other way round.",
+    needs=(kinds.NODE_POOLS, kinds.QUOTAS),
+    also=(kinds.MACHINE_DEPLOYMENTS,),
+)
 def fought_over(facts: Facts) -> Iterator[Trouble]:
-    """Ceilings with two owners."""
+    """Two managers of one ceiling."""
     for kind in (kinds.NODE_POOLS, kinds.QUOTAS, kinds.MACHINE_DEPLOYMENTS):
         field = f"the annotation {MAX_SIZE}" if kind is kinds.MACHINE_DEPLOYMENTS else "spec.limits"
         for thing in facts.items(kind):
@@ -108,8 +150,14 @@ def fought_over(facts: Facts) -> Iterator[Trouble]:
                 )
 
 
+@check(
+    "KB056",
+    Severity.WARNING,
+    about="A node belongs to one pool; the others count without it, and never become warm.",
+    needs=(kinds.BALLOON_POOLS, kinds.NODES),
+)
 def claimed_twice(facts: Facts) -> Iterator[Trouble]:
-    """Nodes that several pools select."""
+    """Nodes of two pools."""
     pools = [pool for pool in seen_cluster.balloon_pools(facts.cluster) if not isinstance(pool, Invalid)]
     twice: dict[tuple[str, ...], list[str]] = {}
     for node in facts.nodes:
@@ -125,8 +173,15 @@ def claimed_twice(facts: Facts) -> Iterator[Trouble]:
         )
 
 
+@check(
+    "KB058",
+    Severity.WARNING,
+    about="The service serves the namespaces that it was started with, within the bounds of whoever runs it. "
+    "Other pools claim no node and say so in their status.",
+    needs=(kinds.BALLOON_POOLS,),
+)
 def turned_away(facts: Facts) -> Iterator[Trouble]:
-    """Pools that the service does not serve, or that break a bound of the operator."""
+    """Pools that are not served."""
     by_message: dict[str, list[str]] = {}
     for pool in facts.items(kinds.BALLOON_POOLS):
         why = text(pool, "status", "because")
@@ -140,8 +195,14 @@ def turned_away(facts: Facts) -> Iterator[Trouble]:
         )
 
 
+@check(
+    "KB057",
+    Severity.WARNING,
+    about="An object that cannot be decoded is skipped by every decision; a list beyond 250,000 objects is cut.",
+    needs=(),
+)
 def not_read(facts: Facts) -> Iterator[Trouble]:
-    """Objects that are no Kubernetes objects, or not of their kind, and lists that were cut."""
+    """Objects that could not be read."""
     # Only decoding them tells which objects cannot be decoded.
     decoders = (seen_cluster.node_pools, seen_cluster.node_claims, seen_cluster.quotas, seen_cluster.throttles)
     _ = facts.nodes, facts.pods, *(decode(facts.cluster) for decode in decoders)
@@ -180,89 +241,14 @@ def _is_unseen(thing: Mapping[str, Any], now_s: float) -> bool:
     return not is_young and not is_told and observed < (whole(thing, "metadata", "generation") or 1)
 
 
-_CEILINGS: tuple[Kind, ...] = (kinds.NODE_POOLS, kinds.QUOTAS, kinds.THROTTLES)
 CHECKS = (
-    Check(
-        code="KB050",
-        title="A pool or throttle that breaks a rule",
-        severity=Severity.ERROR,
-        about="What is refused has no effect; pools keep the balloons they had, throttles give back what they held.",
-        needs=(kinds.BALLOON_POOLS, kinds.THROTTLES),
-        find=refused,
-    ),
-    Check(
-        code="KB051",
-        title="Nobody acts on pools or throttles",
-        severity=Severity.ERROR,
-        about="The service writes the generation that it has acted on into the status. One that lags for a minute "
-        "means that it does not run, lacks rights, or serves another namespace.",
-        needs=(kinds.BALLOON_POOLS, kinds.THROTTLES),
-        find=nobody_serves,
-        is_live_only=True,
-    ),
-    Check(
-        code="KB052",
-        title="The service has stopped deciding",
-        severity=Severity.ERROR,
-        about="The Lease is renewed only while decisions are made. When it stands still, `balloons guard` gives "
-        "everything back.",
-        needs=(kinds.LEASES,),
-        find=silent_lease,
-        is_live_only=True,
-    ),
-    Check(
-        code="KB053",
-        title="Ceilings left behind",
-        severity=Severity.ERROR,
-        about="A ceiling of a throttle that is gone holds all growth. The service and the guard give such ceilings "
-        "back; one that is still there means that neither runs, or that they lack the rights.",
-        needs=_CEILINGS,
-        also=(kinds.MACHINE_DEPLOYMENTS,),
-        find=left_behind,
-        is_live_only=True,
-    ),
-    Check(
-        code="KB054",
-        title="Scheduling gates left behind",
-        severity=Severity.ERROR,
-        about="Gated pods are invisible to the scheduler and to autoscalers until the gate goes.",
-        needs=(kinds.PODS, kinds.THROTTLES),
-        find=gates_left_behind,
-        is_live_only=True,
-    ),
-    Check(
-        code="KB055",
-        title="Two managers of one ceiling",
-        severity=Severity.WARNING,
-        about="A GitOps tool that owns `spec.limits`, or the largest size of a MachineDeployment, reverts what the "
-        "throttle writes, and the other way round.",
-        needs=(kinds.NODE_POOLS, kinds.QUOTAS),
-        also=(kinds.MACHINE_DEPLOYMENTS,),
-        find=fought_over,
-    ),
-    Check(
-        code="KB056",
-        title="Nodes of two pools",
-        severity=Severity.WARNING,
-        about="A node belongs to one pool; the others count without it, and never become warm.",
-        needs=(kinds.BALLOON_POOLS, kinds.NODES),
-        find=claimed_twice,
-    ),
-    Check(
-        code="KB057",
-        title="Objects that could not be read",
-        severity=Severity.WARNING,
-        about="An object that cannot be decoded is skipped by every decision; a list beyond 250,000 objects is cut.",
-        needs=(),
-        find=not_read,
-    ),
-    Check(
-        code="KB058",
-        title="Pools that are not served",
-        severity=Severity.WARNING,
-        about="The service serves the namespaces that it was started with, within the bounds of whoever runs it. "
-        "Other pools claim no node and say so in their status.",
-        needs=(kinds.BALLOON_POOLS,),
-        find=turned_away,
-    ),
+    refused,
+    nobody_serves,
+    silent_lease,
+    left_behind,
+    gates_left_behind,
+    fought_over,
+    claimed_twice,
+    not_read,
+    turned_away,
 )

@@ -7,7 +7,7 @@ from typing import Any
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.cluster.object_fields import name_of, namespace_of, pairs, part, parts, text
-from balloons.doctor.check import Check, Facts, Severity, Trouble, called, selector_of
+from balloons.doctor.check import Facts, Severity, Trouble, called, check, selector_of
 from throttler.api.throttle_rules import TAINT_LIMIT_S
 from throttler.kube.quantities_and_durations import count
 from throttler.kube.selectors import can_match, matches
@@ -20,10 +20,20 @@ SLOW_NODES_PER_S = 3.0
 PART_OF = "app.kubernetes.io/part-of"
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 """On every Namespace: its own name."""
+_MONITORING: tuple[Kind, ...] = (kinds.PROMETHEUSES, kinds.SERVICE_MONITORS, kinds.POD_MONITORS)
 
 
+@check(
+    "KB040",
+    Severity.WARNING,
+    about="Each controller may send `--kube-api-qps` (20) requests per second, and each new node costs one pod "
+    "per DaemonSet: 20/D nodes per second. Seen: 200 nodes Ready in seconds, then 80 s of waiting for 1,600 pods "
+    "while the API server was idle. No pace of joins helps there.",
+    needs=(kinds.DAEMON_SETS, kinds.PODS),
+    is_live_only=True,
+)
 def slow_daemons(facts: Facts) -> Iterator[Trouble]:
-    """How fast new nodes can get their DaemonSet pods."""
+    """The controller manager's limit against the number of DaemonSets."""
     manager = facts.detected.controller_manager
     qps = _number(manager.flags.get("kube-api-qps", "")) if manager else None
     daemons = sum(
@@ -42,8 +52,16 @@ def slow_daemons(facts: Facts) -> Iterator[Trouble]:
         )
 
 
+@check(
+    "KB041",
+    Severity.WARNING,
+    about="A controller outside kube-system is in workload-low, with everybody else's controllers. In the "
+    "overload that the throttle exists for it would be rejected itself.",
+    needs=(kinds.DEPLOYMENTS, kinds.FLOW_SCHEMAS),
+    is_live_only=True,
+)
 def no_flow_schema(facts: Facts) -> Iterator[Trouble]:
-    """The service without a priority level of its own."""
+    """The service has no priority level."""
     homes = {
         namespace_of(deployment)
         for deployment in facts.deployments
@@ -59,8 +77,18 @@ def no_flow_schema(facts: Facts) -> Iterator[Trouble]:
         )
 
 
+@check(
+    "KB042",
+    Severity.WARNING,
+    about="A Prometheus picks monitors by their labels and their namespace; a widely used chart selects only those "
+    "of its own release, and without a selector of namespaces it looks into its own only. Then all panels are "
+    "empty and no alert fires.",
+    needs=_MONITORING,
+    also=(kinds.NAMESPACES,),
+    is_live_only=True,
+)
 def unseen_monitors(facts: Facts) -> Iterator[Trouble]:
-    """Our monitors that no Prometheus selects, or that lie where none of those looks that would."""
+    """Monitors that no Prometheus selects."""
     prometheuses = facts.items(kinds.PROMETHEUSES)
     spaces = {name_of(space): pairs(space, "metadata", "labels") for space in facts.items(kinds.NAMESPACES)}
     for kind, word in ((kinds.SERVICE_MONITORS, "serviceMonitor"), (kinds.POD_MONITORS, "podMonitor")):
@@ -85,8 +113,15 @@ def unseen_monitors(facts: Facts) -> Iterator[Trouble]:
                 )
 
 
+@check(
+    "KB043",
+    Severity.ERROR,
+    about="A taint that holds a node back while it starts must be taken off again within 10 min: after 15 min "
+    "cluster-autoscaler counts the node as unready, and above 45 % of such nodes it stops.",
+    needs=(kinds.NODES,),
+)
 def stuck_taints(facts: Facts) -> Iterator[Trouble]:
-    """Nodes that were to be released long ago."""
+    """Startup taints that never leave."""
     for node in facts.nodes:
         age_s = facts.now_s - node.created_s if node.created_s else 0.0
         for taint in node.taints:
@@ -101,8 +136,15 @@ def stuck_taints(facts: Facts) -> Iterator[Trouble]:
                 )
 
 
+@check(
+    "KB044",
+    Severity.WARNING,
+    about="Nodes are usable when their agents run. A DaemonSet of which less than 80 % is ready is what a "
+    "scale-up waits for, whatever the pace.",
+    needs=(kinds.DAEMON_SETS,),
+)
 def unready_daemons(facts: Facts) -> Iterator[Trouble]:
-    """DaemonSets that most nodes lack."""
+    """DaemonSets behind."""
     for daemon_set in facts.items(kinds.DAEMON_SETS):
         status = part(daemon_set, "status")
         wanted, ready = status.get("desiredNumberScheduled"), status.get("numberReady")
@@ -154,57 +196,4 @@ def _number(figure: str) -> float | None:
         return None
 
 
-_MONITORING: tuple[Kind, ...] = (kinds.PROMETHEUSES, kinds.SERVICE_MONITORS, kinds.POD_MONITORS)
-CHECKS = (
-    Check(
-        code="KB040",
-        title="The controller manager's limit against the number of DaemonSets",
-        severity=Severity.WARNING,
-        about="Each controller may send `--kube-api-qps` (20) requests per second, and each new node costs one pod "
-        "per DaemonSet: 20/D nodes per second. Seen: 200 nodes Ready in seconds, then 80 s of waiting for 1,600 pods "
-        "while the API server was idle. No pace of joins helps there.",
-        needs=(kinds.DAEMON_SETS, kinds.PODS),
-        find=slow_daemons,
-        is_live_only=True,
-    ),
-    Check(
-        code="KB041",
-        title="The service has no priority level",
-        severity=Severity.WARNING,
-        about="A controller outside kube-system is in workload-low, with everybody else's controllers. In the "
-        "overload that the throttle exists for it would be rejected itself.",
-        needs=(kinds.DEPLOYMENTS, kinds.FLOW_SCHEMAS),
-        find=no_flow_schema,
-        is_live_only=True,
-    ),
-    Check(
-        code="KB042",
-        title="Monitors that no Prometheus selects",
-        severity=Severity.WARNING,
-        about="A Prometheus picks monitors by their labels and their namespace; a widely used chart selects only those "
-        "of its own release, and without a selector of namespaces it looks into its own only. Then all panels are "
-        "empty and no alert fires.",
-        needs=_MONITORING,
-        also=(kinds.NAMESPACES,),
-        find=unseen_monitors,
-        is_live_only=True,
-    ),
-    Check(
-        code="KB043",
-        title="Startup taints that never leave",
-        severity=Severity.ERROR,
-        about="A taint that holds a node back while it starts must be taken off again within 10 min: after 15 min "
-        "cluster-autoscaler counts the node as unready, and above 45 % of such nodes it stops.",
-        needs=(kinds.NODES,),
-        find=stuck_taints,
-    ),
-    Check(
-        code="KB044",
-        title="DaemonSets behind",
-        severity=Severity.WARNING,
-        about="Nodes are usable when their agents run. A DaemonSet of which less than 80 % is ready is what a "
-        "scale-up waits for, whatever the pace.",
-        needs=(kinds.DAEMON_SETS,),
-        find=unready_daemons,
-    ),
-)
+CHECKS = (slow_daemons, no_flow_schema, unseen_monitors, stuck_taints, unready_daemons)
