@@ -32,11 +32,6 @@ def mix_per_node(events: Iterable[Mapping[str, Any]], names: Iterable[str], wind
     return {kind: count / len(users) for kind, count in counts.items()}
 
 
-def completed_without_watches(mix: Mix) -> float:
-    """Return the requests per node without LIST and WATCH."""
-    return sum(count for (verb, _), count in mix.items() if verb not in ("list", "watch"))
-
-
 def _user(event: Mapping[str, Any]) -> str:
     who: Mapping[str, Any] = event.get("impersonatedUser") or event["user"]
     return str(who["username"])
