@@ -49,7 +49,7 @@ LONGEST_TAINT_S = 570.0
 
 NODE_NAMES = KindNames("", ("v1",), "nodes", "Node")
 
-M = TypeVar("M", TaintLever, LabelLever)
+M = TypeVar("M", bound=TaintLever | LabelLever)
 
 
 class NodeMark(AdmissionLever[M, HeldSince, Node]):
