@@ -199,7 +199,7 @@ def test_what_a_test_notices_dies_and_what_none_notices_lives(tree: Path) -> Non
 
 
 @pytest.mark.whole
-def test_a_loop_without_an_end_dies_soon(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_without_an_end_dies(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = "def countdown(left: int) -> int:\n    while left:\n        left -= 1\n    return left\n"
     test = "from throttler.law.share import countdown\n\ndef test_countdown():\n    assert countdown(3) == 0\n"
     (tree / SHARE).write_text(source)
@@ -209,7 +209,6 @@ def test_a_loop_without_an_end_dies_soon(tree: Path, monkeypatch: pytest.MonkeyP
         assert trial.passes([SHARE])
         outcome = trial.run(next(mutant for mutant in mutants_of(SHARE, source) if mutant.after == "left += 1"))
     assert outcome.is_dead
-    assert outcome.seconds < 60
 
 
 def test_summary_counts_by_folder_and_tells_what_was_not_tried() -> None:
