@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import select
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -167,7 +168,7 @@ class PlainRequests:
         while self._idle:
             connection = self._idle.pop()
             # The server ended it while it was idle, as when it was killed: there is an end to be read.
-            if connection.sock is not None and not select.select([connection.sock], [], [], 0)[0]:
+            if connection.sock is not None and not _has_ended(connection.sock):
                 return connection
             connection.close()
         return self._connect()
@@ -179,6 +180,13 @@ class PlainRequests:
         return http.client.HTTPSConnection(
             address.hostname, address.port, timeout=TIMEOUT_S, context=access.ssl_context()
         )
+
+
+def _has_ended(connection: socket.socket) -> bool:
+    # Not select(), which knows no file beyond the 1,024th.
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _impersonation(user: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
@@ -16,6 +17,8 @@ from lab.cloud.kubelet_joiner.settings import JoinerSettings, JoinRecord
 from lab.controlplane.credentials import ApiAccess
 from lab.errors import LabError
 
+MOST_FILES = 65_536
+"""Each watch has a connection of its own, five to seven per node; a shell mostly allows a process 1,024 files."""
 Admit = Callable[[str], Awaitable[None]]
 """Returns when the node of that name may begin to join."""
 
@@ -43,6 +46,7 @@ class Herd:
         self._lives: dict[str, asyncio.Task[None]] = {}
 
     async def __aenter__(self) -> Self:
+        _allow_many_files()
         for access in self._accesses:
             shared = await self._stack.enter_async_context(Connection(access))
             self._credentials.append(Credentials(shared, access, self._certificate_of))
@@ -98,6 +102,14 @@ class Herd:
         answer = await self._administrator.send("DELETE", f"/api/v1/nodes/{name}", is_read=True)
         if not answer.is_ok and answer.status != 404:
             raise LabError(f"Node {name} cannot be deleted: {answer.status} {answer.body[:300]!r}")
+
+
+def _allow_many_files() -> None:
+    """As many as this process may allow itself, as Go's programs do; a herd that runs out of them tries for ever."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(MOST_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class _Life:
