@@ -2,11 +2,13 @@
 
 import asyncio
 import gc
+import os
 import signal
 import time
 import uuid
 from collections.abc import Generator, Iterator
 from typing import Any
+from urllib.request import getproxies
 
 import hypothesis
 import pytest
@@ -48,6 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell lets what it runs with `&` ignore Ctrl-C, and all that tests start would inherit that and never end.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # What tests start listens on loopback. Go and our client go there straight; urllib would ask a company's proxy.
+    os.environ["no_proxy"] = ",".join(filter(None, (getproxies().get("no"), "127.0.0.1,localhost")))
     if config.getoption("write_seconds", False) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Stopwatch())
 

@@ -14,9 +14,11 @@ import binascii
 import os
 import ssl
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
@@ -416,7 +418,7 @@ def _connection(
         request_timeout_s=options.request_timeout_s,
         impersonation=(*user, *(("Impersonate-Group", group) for group in options.as_groups)),
         tls_server_name=configuration.tls_server_name,
-        proxy=configuration.proxy or _proxy_from_environment(base_url),
+        proxy=_checked_proxy(configuration.proxy or _proxy_from_environment(base_url)),
     )
 
 
@@ -454,8 +456,37 @@ def _pod_namespace(options: ConnectionOptions) -> str:
 
 
 def _proxy_from_environment(base_url: str) -> str | None:
-    """What HTTPS_PROXY and NO_PROXY say about the server, as every other client reads them."""
+    """What HTTPS_PROXY and NO_PROXY say about the server, as kubectl reads them."""
     parts = urlsplit(base_url)
-    if not parts.hostname or proxy_bypass(parts.hostname):
+    if not parts.hostname or proxy_bypass(parts.hostname) or _is_near(parts.hostname):
         return None
     return getproxies().get(parts.scheme)
+
+
+def _is_near(host: str) -> bool:
+    """Loopback, or in a network of NO_PROXY (OpenShift names its own so): Go knows both, and Python neither."""
+    if host == "localhost":
+        return True
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or any(address in network for network in _networks(getproxies().get("no", "")))
+
+
+def _networks(no_proxy: str) -> Iterable[IPv4Network | IPv6Network]:
+    for entry in no_proxy.split(","):
+        if "/" in entry:
+            with suppress(ValueError):
+                yield ip_network(entry.strip(), strict=False)
+
+
+def _checked_proxy(url: str | None) -> str | None:
+    """The proxy with its scheme; raises ConfigError for one that we do not speak to, without its password."""
+    if not url:
+        return None
+    whole = url if "://" in url else f"http://{url}"
+    scheme, _, rest = whole.partition("://")
+    if scheme.lower() not in ("http", "https"):
+        raise ConfigError(f"proxy {scheme}://{rest.rpartition('@')[2]}: accepted are http:// and https://")
+    return whole

@@ -218,6 +218,9 @@ def _own_errors(base_url: str) -> Iterator[None]:
         yield
     except (aiohttp.ClientSSLError, ssl.SSLError) as error:
         raise TlsRefusedError(f"{base_url}: TLS: {cut(str(error))}") from error
+    except aiohttp.ClientConnectorError as error:
+        at = base_url if error.host == URL(base_url).host else f"{base_url}: its proxy {error.host}:{error.port}"
+        raise UnreachableError(f"{at}: {_network_words(error)}") from error
     except (aiohttp.ClientError, OSError) as error:
         raise UnreachableError(f"{base_url}: {_network_words(error)}") from error
 
