@@ -39,6 +39,7 @@ from throttler.kube.errors import (
     GoneError,
     NotFoundError,
     UndecodableError,
+    UnreachableError,
 )
 from throttler.kube.kube_client import KubeClient, decode
 from throttler.kube.quantities_and_durations import count
@@ -66,11 +67,16 @@ async def read_cluster(client: KubeClient, wanted: Iterable[Kind], context: str 
 
 
 async def _version(client: KubeClient) -> str:
-    """Every authenticated user may ask (system:public-info-viewer); where an administrator took that away: unknown."""
+    """Every authenticated user may ask (system:public-info-viewer); where an administrator took that away: unknown.
+
+    Every API server answers. What does not is a web server, and would serve no kind: every check would pass.
+    """
     try:
         return decode(await client.get_raw("/version"), _Version).git_version
-    except (ForbiddenError, NotFoundError, UndecodableError):
+    except ForbiddenError:
         return ""
+    except (NotFoundError, UndecodableError) as error:
+        raise UnreachableError("what answers at /version is no Kubernetes API server") from error
 
 
 async def _listed(client: KubeClient, kind: Kind, minor: int) -> Listed:

@@ -124,6 +124,31 @@ async def test_a_server_that_does_not_answer_at_all_is_an_error() -> None:
         await read_cluster(client_for(Away()), kinds.ALL_KINDS)
 
 
+@pytest.mark.parametrize("page", [status_answer(404), FakeResponse(200, b"<html>Please log in</html>")])
+async def test_a_web_server_is_no_cluster_in_which_every_check_passes(page: FakeResponse) -> None:
+    class WebServer(Cluster):
+        @asynccontextmanager
+        async def open(self, request: Request, credentials: Credentials) -> AsyncIterator[Any]:
+            yield page
+
+    with pytest.raises(UnreachableError, match="at /version is no Kubernetes API server"):
+        await read_cluster(client_for(WebServer()), kinds.ALL_KINDS)
+
+
+async def test_who_may_not_ask_for_the_version_is_shown_the_rest() -> None:
+    class Strict(Cluster):
+        @asynccontextmanager
+        async def open(self, request: Request, credentials: Credentials) -> AsyncIterator[Any]:
+            if request.path == "/version":
+                yield status_answer(403)
+            else:
+                async with super().open(request, credentials) as answer:
+                    yield answer
+
+    seen = await read_cluster(client_for(Strict(pods=pages(3))), [kinds.PODS])
+    assert (seen.version, len(seen.listed(kinds.PODS).objects)) == ("", 3)
+
+
 async def test_a_flood_is_cut_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "MOST_OBJECTS", 700)
     api = Cluster(pods=pages(5000))
