@@ -87,9 +87,9 @@ def say(message: str) -> None:
 
 
 def go_environment() -> dict[str, str]:
-    """Environment of every Go call: this very compiler, nothing but the pinned versions, no C compiler."""
+    """Environment of every Go call: this compiler, this machine, nothing but the pinned versions, no C compiler."""
     fixed = {"GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly", "GOWORK": "off", "CGO_ENABLED": "0"}
-    return {**os.environ, **fixed}
+    return {**os.environ, **fixed, "GO111MODULE": "on", "GOOS": "", "GOARCH": ""}
 
 
 def build_command(binary: Binary, go: GoToolchain, output: Path) -> list[str]:

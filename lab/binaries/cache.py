@@ -16,6 +16,7 @@ from pathlib import Path
 
 from lab.binaries.building import GoToolchain
 from lab.binaries.catalogue import Binary, GoModule
+from lab.errors import LabError
 
 BUILD_RECIPE = "1"
 """Raised when the build flags change in a way that makes older cache entries wrong."""
@@ -83,9 +84,16 @@ def write_entry(binary: Binary, folder: Path, build_into: Callable[[Path], None]
 
 @contextlib.contextmanager
 def locked(folder: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold the folder's lock against other runs; `on_wait` is called once if another run holds it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as handle:
+    """Hold the folder's lock against other runs; `on_wait` is called once if another run holds it.
+
+    Raises LabError where the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("w")
+    except OSError as error:
+        raise LabError(f"the lab's binaries cannot be kept: {error}. Let XDG_CACHE_HOME name another folder") from error
+    with lock as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,11 @@ def find_binary(name: str) -> Path:
 def find_binaries(names: Iterable[str]) -> dict[str, Path]:
     """Return the paths of several binaries; what is missing is built, one after the other, with progress."""
     wanted = [binary_named(name) for name in names]
+    if sys.platform != "linux":
+        raise LabError(
+            "the lab needs Linux: it follows its processes in /proc. Run it in a virtual machine or a container; "
+            "`make try` and every command of balloons work here, too"
+        )
     paths = {binary.name: path for binary in wanted if (path := _without_building(binary)) is not None}
     missing = [binary for binary in wanted if binary.name not in paths]
     if missing:
@@ -95,7 +101,8 @@ def _build_all(missing: list[Binary]) -> dict[str, Path]:
 
 
 def _free_gb() -> float:
-    return shutil.disk_usage(Path.home()).free / 1e9
+    folder = cache_folder()
+    return shutil.disk_usage(next(path for path in folder.parents if path.exists())).free / 1e9
 
 
 def _build_one(binary: Binary, go: GoToolchain, position: Position) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lab.binaries import binary_named, find_binaries, find_binary
-from lab.binaries.building import build_command, find_go
+from lab.binaries.building import build_command, find_go, go_environment
 from lab.binaries.cache import cache_folder, entry_folder, locked, write_entry
 from lab.binaries.catalogue import ETCD
 from lab.errors import LabError
@@ -206,6 +206,38 @@ def test_progress_says_what_will_happen_before_it_starts(
     assert "about 8 GB of disk" in first
     assert "minutes" in first
     assert [line.split(":")[0] for line in rest] == ["[1/2] etcd"] * 2 + ["[2/2] kube-scheduler"] * 2
+
+
+def test_a_cache_that_cannot_be_written_is_named(
+    venv: Path, go_calls: Callable[[], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(LabError, match=r"cannot be kept: .*/file/kube-balloons.*XDG_CACHE_HOME"):
+        find_binary("etcd")
+
+
+def test_the_room_is_that_of_the_cache(
+    venv: Path, go_calls: Callable[[], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "no home"))
+    assert find_binary("etcd").is_relative_to(tmp_path / "cache")
+
+
+def test_go_builds_for_this_machine_and_from_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOS", "darwin")
+    monkeypatch.setenv("GO111MODULE", "off")
+    environment = go_environment()
+    assert (environment["GOOS"], environment["GOARCH"], environment["GO111MODULE"]) == ("", "", "on")
+
+
+def test_another_system_than_linux_is_refused_before_the_build(
+    venv: Path, go_calls: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(LabError, match="the lab needs Linux"):
+        find_binary("etcd")
+    assert go_calls() == 0
 
 
 def test_versions_are_read_from_the_pinned_modules() -> None:
