@@ -6,9 +6,8 @@ import os
 import signal
 import time
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, MutableMapping
 from typing import Any
-from urllib.request import getproxies
 
 import hypothesis
 import pytest
@@ -46,12 +45,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--write-seconds", action="store_true", help="write what the slow tests took to seconds.json")
 
 
+def forget_what_a_user_exported(environment: MutableMapping[str, str]) -> None:
+    """Take out what leads to a cluster of the user's, and the width of the terminal.
+
+    Helm puts HELM_KUBEAPISERVER before the KUBECONFIG that a test sets.
+    All that tests start listens on loopback. Go and our client go there straight; urllib would ask a company's proxy.
+    """
+    of_user = ("KUBECONFIG", "COLUMNS", "LINES")
+    for name in [name for name in environment if name.startswith(("BALLOONS_", "HELM_")) or name in of_user]:
+        del environment[name]
+    direct = (environment.get("no_proxy") or environment.get("NO_PROXY"), "127.0.0.1,localhost")
+    environment["no_proxy"] = ",".join(filter(None, direct))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # A shell lets what it runs with `&` ignore Ctrl-C, and all that tests start would inherit that and never end.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # What tests start listens on loopback. Go and our client go there straight; urllib would ask a company's proxy.
-    os.environ["no_proxy"] = ",".join(filter(None, (getproxies().get("no"), "127.0.0.1,localhost")))
+    forget_what_a_user_exported(os.environ)
     if config.getoption("write_seconds", False) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Stopwatch())
 

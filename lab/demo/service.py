@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -95,7 +96,9 @@ async def run_guard(plane: ControlPlane) -> AsyncIterator[subprocess.Popen[bytes
 async def _run(plane: ControlPlane, command: str, *options: str) -> AsyncIterator[subprocess.Popen[bytes]]:
     log = service_log(plane, command)
     words = [sys.executable, "-m", "balloons", command, *options, "--metrics-address", "127.0.0.1:0"]
-    process = plane.processes.spawn(words, log=log)
+    # What a user has exported for commands on a cluster of theirs is not meant for this one.
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("BALLOONS_", "KUBE"))}
+    process = plane.processes.spawn(words, log=log, env=own)
     try:
         yield process
     finally:
