@@ -68,7 +68,7 @@ def tracked_texts(root: Path) -> dict[str, str]:
     listed = subprocess.run(
         ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         check=True,
-        capture_output=True,
+        stdout=subprocess.PIPE,  # git itself says what is wrong, as with a folder that belongs to somebody else
         text=True,
     )
     paths = [path for path in listed.stdout.split("\0") if PurePosixPath(path).suffix in TEXTS or path == "Makefile"]

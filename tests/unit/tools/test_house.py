@@ -1,8 +1,11 @@
 """The checker of the house rules: what it finds in small trees, and that its baseline may only shrink."""
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
-from tools.house import compare, look
+from tools.house import compare, look, tracked_texts
 
 CRUMB = {
     "balloons/decide/whole.py": "from balloons.decide.crumb import act\n" + "x = 1\n" * 60,
@@ -67,3 +70,9 @@ def test_what_is_gone_must_leave_the_baseline() -> None:
     (complaint,) = compare(look({}), {"class Step is used twice: a.py, b.py"})
     assert complaint.startswith("gone")
     assert "class Step" in complaint
+
+
+def test_git_says_itself_why_it_does_not_list_the_tree(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        tracked_texts(tmp_path)
+    assert "fatal: not a git repository" in capfd.readouterr().err
