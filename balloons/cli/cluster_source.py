@@ -21,6 +21,8 @@ MOST_TOLD = 5
 """Of objects of one kind that are left out."""
 CALLS_PER_S, BURST = 50.0, 50
 """As kubectl limits itself."""
+PATIENCE_S = 5.0
+"""A command that gives credentials and asks nobody takes a second or two."""
 _DUMP = "--from FILE, which `balloons dump` wrote"
 _OFFLINE = f"--offline, or {_DUMP}"
 WITHOUT = {
@@ -121,7 +123,8 @@ async def open_cluster(
         request_timeout_s=seconds(options["request_timeout"]),
     )
     try:
-        connection = await load_connection(connection_options)
+        async with _silence_explained():
+            connection = await load_connection(connection_options)
     except ConfigError as error:
         if command not in WITHOUT or options["context"]:
             raise
@@ -141,6 +144,19 @@ async def open_cluster(
             raise CommandError(
                 f"{connection.base_url}: {error.message}; log in again, then try `kubectl auth whoami`"
             ) from error
+
+
+@asynccontextmanager
+async def _silence_explained() -> "AsyncIterator[None]":
+    """What a kubeconfig's command asks of its user, such as a code to log in with, is not shown: it would hang."""
+    import asyncio
+
+    words = "still waiting for the kubeconfig's credentials; if they need a login, log in first: kubectl auth whoami"
+    telling = asyncio.get_running_loop().call_later(PATIENCE_S, warn, words)
+    try:
+        yield
+    finally:
+        telling.cancel()
 
 
 def seconds(text: str) -> float:

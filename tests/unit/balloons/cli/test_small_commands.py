@@ -13,8 +13,10 @@ import pytest
 from aiohttp import web
 from click.testing import CliRunner
 
+from balloons.cli import cluster_source
 from balloons.cli.documents import RequestedItem
 from balloons.cli.main import balloons as commands
+from balloons.cli.terminal import CommandError
 from balloons.cli.top_screen import document, groups, rows
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.seen_cluster import Listed, Unread
@@ -165,10 +167,10 @@ def test_version_flag_and_command_agree() -> None:
     assert balloons("--version").stdout == balloons("version").stdout
 
 
-def config_for(api: LoopbackApi, folder: Path) -> str:
+def config_for(api: LoopbackApi, folder: Path, **user: Any) -> str:
     body = {
         "clusters": [{"name": "c", "cluster": {"server": api.url}}],
-        "users": [{"name": "u", "user": {}}],
+        "users": [{"name": "u", "user": user}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "ml"}}],
         "current-context": "c",
     }
@@ -189,6 +191,21 @@ async def test_once_does_not_wait_for_a_server_that_is_not_there(command: str, t
     code, text = await asyncio.wait_for(run(command, "--once", "--log-format", "json", "--kubeconfig", config), 30.0)
     assert code == 1
     assert f"error: {api.url}: nobody listens at that port (connection refused)" in text
+
+
+async def test_a_login_that_nobody_sees_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cluster_source, "PATIENCE_S", 0.2)
+    asks = "echo 'open https://login.example and enter A1B2' >&2; sleep 1; exit 1"
+    login = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", asks]}
+    config = config_for(LoopbackApi("http://127.0.0.1:9"), tmp_path, exec=login)
+    options = {"kubeconfig": config, "context": None, "as_user": None, "as_group": (), "request_timeout": "5s"}
+    with pytest.raises(CommandError, match="the command gave no credentials"):
+        async with cluster_source.open_cluster(options, "doctor"):
+            pass
+    told = capsys.readouterr().err
+    assert told.count("still waiting for the kubeconfig's credentials; if they need a login, log in first") == 1
 
 
 async def test_pause_and_resume_write_one_field_and_its_reason(tmp_path: Path) -> None:
