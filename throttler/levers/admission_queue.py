@@ -7,7 +7,7 @@ soon as an object has been seen: a step of the wall clock cannot make the whole 
 import math
 from abc import abstractmethod
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from throttler.kube.reasons_and_events import Because, Sentence, because
@@ -15,7 +15,6 @@ from throttler.levers.lever import (
     Clocks,
     Lever,
     LeverBudget,
-    LeverContext,
     LeverDecision,
     LeverState,
     LeverWrite,
@@ -140,13 +139,6 @@ def admission(
         oldest_s = max(held.age_s for held in stays)
         why = because(reason, held=len(stays), oldest_s=oldest_s, limit_s=limit_s)
     return LeverDecision(name=name, state=state, because=why, ceiling=ceiling, writes=writes)
-
-
-def told(decision: LeverDecision, context: LeverContext, mark: object) -> LeverDecision:
-    """The decision, and that it paces nothing where the lever's `mark` is not among the rules in effect."""
-    if context.room.is_stopping or mark:
-        return decision
-    return replace(decision, state=LeverState.REFUSED, because=because(AdmissionReason.KEEPS_NO_JOIN_BACK))
 
 
 def without_elements(

@@ -18,17 +18,17 @@ from throttler.api.throttle import LabelLever, TaintLever
 from throttler.joins.joins import JoinRules
 from throttler.kube.metadata import KindNames, ObjectKey
 from throttler.kube.node import Node
-from throttler.kube.reasons_and_events import Because
+from throttler.kube.reasons_and_events import Because, because
 from throttler.kube.selectors import matches
 from throttler.levers.admission_queue import (
     AdmissionLever,
+    AdmissionReason,
     Held,
     HeldSince,
     able_and_refused,
     admission,
     in_turn,
     let_in,
-    told,
     why_let_in,
     without_elements,
 )
@@ -40,6 +40,7 @@ from throttler.levers.lever import (
     LeverBudget,
     LeverContext,
     LeverDecision,
+    LeverState,
     LeverWrite,
 )
 
@@ -66,14 +67,17 @@ class NodeMark(AdmissionLever[M, HeldSince, Node]):
         return HeldSince()
 
     def decide(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverDecision, ...], HeldSince]:
-        """Which of the throttle's nodes are let in."""
+        """Which of the throttle's nodes are let in; told is also where the mark paces nothing."""
         settings, scene = self.stated(context), context.scene
         refused = frozenset(key.name for kind, key in scene.refused if kind == NODE_NAMES.kind)
         decision, memory = self.let_nodes_in(
             context.nodes, settings, context.throttle.spec.max_wait_s, context.room, memory, scene.moment, refused
         )
         decision = replace(decision, writes=(*decision.writes, *self.let_others_in(context)))
-        return (told(decision, context, self.is_in_effect(context.rules)),), memory
+        if not (context.room.is_stopping or self.is_in_effect(context.rules)):
+            why = because(AdmissionReason.KEEPS_NO_JOIN_BACK)
+            decision = replace(decision, state=LeverState.REFUSED, because=why)
+        return (decision,), memory
 
     def let_nodes_in(
         self,
