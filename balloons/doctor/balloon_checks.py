@@ -323,10 +323,7 @@ def _with_priority(facts: Facts, placeholder: Mapping[str, Any], value: int) -> 
 )
 def global_default_below(facts: Facts) -> Iterator[Trouble]:
     """A global default priority that is not above the balloons."""
-    highest = max(
-        (p for placeholder in facts.placeholders if (p := facts.priority_of(template_of(placeholder))) is not None),
-        default=None,
-    )
+    highest = max(facts.placeholder_priorities, default=None)
     for name, priority_class in facts.classes.items():
         value = whole(priority_class, "value") or 0
         if highest is not None and is_true(priority_class, "globalDefault") and value <= highest:
@@ -367,10 +364,7 @@ def preempts_others(facts: Facts) -> Iterator[Trouble]:
 )
 def not_above(facts: Facts) -> Iterator[Trouble]:
     """Waiting work that is not above the balloons."""
-    priorities = [
-        p for placeholder in facts.placeholders if (p := facts.priority_of(template_of(placeholder))) is not None
-    ]
-    lowest = min(priorities, default=None)
+    lowest = min(facts.placeholder_priorities, default=None)
     stuck = [pod for pod in facts.pending if lowest is not None and pod.priority <= lowest]
     if stuck:
         yield Trouble(

@@ -100,6 +100,12 @@ class Facts:
         return priority is not None and priority < 0 and is_pause(part(template, "spec"))
 
     @cached_property
+    def placeholder_priorities(self) -> tuple[int, ...]:
+        """The priorities of `placeholders`, those whose class was not seen left out."""
+        priorities = (self.priority_of(template_of(placeholder)) for placeholder in self.placeholders)
+        return tuple(priority for priority in priorities if priority is not None)
+
+    @cached_property
     def placeholder_pods(self) -> tuple[dict[str, Any], ...]:
         """The pods of `placeholders`, as plain data: those whose labels such a Deployment selects."""
         wanted = [
