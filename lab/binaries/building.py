@@ -88,8 +88,9 @@ def say(message: str) -> None:
 
 def go_environment() -> dict[str, str]:
     """Environment of every Go call: this compiler, this machine, nothing but the pinned versions, no C compiler."""
-    fixed = {"GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly", "GOWORK": "off", "CGO_ENABLED": "0"}
-    return {**os.environ, **fixed, "GO111MODULE": "on", "GOOS": "", "GOARCH": ""}
+    compiler = {"GOTOOLCHAIN": "local", "CGO_ENABLED": "0", "GOOS": "", "GOARCH": ""}
+    modules = {"GO111MODULE": "on", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
+    return {**os.environ, **compiler, **modules}
 
 
 def build_command(binary: Binary, go: GoToolchain, output: Path) -> list[str]:

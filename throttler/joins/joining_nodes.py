@@ -281,8 +281,8 @@ def _waits_in_vain(node: Node, before: _Before, registered: Registered) -> bool:
     runs = _running(before.world.pods.get(node.name, NO_PODS))
     expected = before.wanted.on(node, node.taints)
     lacking = [_awaited(daemon_set.uid, node) for daemon_set in expected if daemon_set.uid not in runs]
-    lately = before.made_lately
-    if (len(lacking) == len(expected) and not lately) or not lately.isdisjoint(lacking):
+    is_nothing_made = len(lacking) == len(expected) and not before.made_lately
+    if is_nothing_made or not before.made_lately.isdisjoint(lacking):
         return False
     registered.in_vain_s |= dict.fromkeys(lacking, before.now_s)
     return True
