@@ -10,6 +10,7 @@ One object that nobody could foresee must not stop the others, so everything tha
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -59,7 +60,13 @@ def _cut(text: str) -> str:
 
 def structural_problems(value: Any, expected: type, path: str) -> Iterator[Problem]:
     """Every way in which `value` (plain data of JSON) does not fit the type."""
-    yield from _problems(value, inspect.type_info(expected), path, path)
+    yield from _problems(value, _type_info(expected), path, path)
+
+
+@cache
+def _type_info(expected: type) -> inspect.Type:
+    """Worked out once for each type: the annotations of all its parts are read for it."""
+    return inspect.type_info(expected)
 
 
 def without_nulls(value: Any) -> Any:
