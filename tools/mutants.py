@@ -279,7 +279,11 @@ def mutated(source: str, index: int) -> str:
 def mutants_of(path: str, source: str) -> Iterator[Mutant]:
     """Yield every mutant of one module."""
     for index, change in enumerate(changes(ast.parse(source))):
-        yield Mutant(path, index, change.node.lineno, _one_line(change.node), _one_line(change.new))
+        yield _told(path, index, change)
+
+
+def _told(path: str, index: int, change: _Change) -> Mutant:
+    return Mutant(path, index, change.node.lineno, _one_line(change.node), _one_line(change.new))
 
 
 def _one_line(node: ast.AST) -> str:
@@ -448,13 +452,14 @@ def drawn(root: Path, count: int, seed: int, only: str = "", skip: int = 0) -> l
     What is drawn with `skip` follows the first `skip` of the same seed, whatever the count.
     """
     everything = [
-        mutant
+        (path, index, change)
         for path in pure_modules(root)
         if path.startswith(only)
-        for mutant in mutants_of(path, (root / path).read_text())
+        for index, change in enumerate(changes(ast.parse((root / path).read_text())))
     ]
     random.Random(seed).shuffle(everything)
-    return everything[skip : skip + count]
+    # Told only once they are drawn: to write all of them takes longer than to try some.
+    return [_told(path, index, change) for path, index, change in everything[skip : skip + count]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
