@@ -113,11 +113,13 @@ def test_a_daemon_set_that_makes_its_pods_slowly_is_waited_for() -> None:
 
 
 def test_where_no_daemon_pod_comes_at_all_the_controller_manager_is_waited_for() -> None:
-    """It may be away, and will make all of them at once when it is back."""
+    """It may be away, and will make all of them at once when it is back. Pods of others show nothing of that."""
     story = Story()
     story.after(0, a_world())
-    story.after(1, a_world(a_node("n1")))
-    assert story.after(STUCK_S + 1, a_world(a_node("n1"))).joining == 1
+    work = msgspec.structs.replace(pending("work"), created_s=WALL_S + STUCK_S, node="n1", kind=PodKind.WORK)
+    story.after(1, a_world(a_node("n1"), pods=[work]))
+    story.after(100, a_world(a_node("n1"), pods=[work]))
+    assert story.after(STUCK_S - 99, a_world(a_node("n1"), pods=[work])).joining == 1
     assert story.after(1, a_world(a_node("n1"), a_node("n2"))).joining == 2
 
 
