@@ -12,6 +12,15 @@ from tests.virtual_time import VirtualTimeLoop
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "virtual_time: the event loop's clock jumps from timer to timer")
+    _log_plainly()
+
+
+def _log_plainly() -> None:
+    """As structlog does on its own, but for tracebacks: rich colours and frames each, which takes a while."""
+    structlog.reset_defaults()
+    *others, _ = structlog.get_config()["processors"]
+    plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[*others, plain])
 
 
 def pytest_asyncio_loop_factories(
@@ -26,7 +35,7 @@ def pytest_asyncio_loop_factories(
 def _no_logs_of_the_test_before() -> Iterator[None]:
     """A command under test sends logs to its captured stream, which is closed when the next test logs."""
     yield
-    structlog.reset_defaults()
+    _log_plainly()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """docs/schemas is the contract of `-o json`, and what is printed keeps it. YAML is the same data."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import click
@@ -35,6 +36,7 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
+@cache
 def printed(*words: str) -> str:
     return CliRunner().invoke(balloons, words, standalone_mode=False).stdout
 

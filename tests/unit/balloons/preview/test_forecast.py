@@ -151,6 +151,7 @@ def test_unknown_policy_says_what_is_accepted() -> None:
         policy_maker("fast", None)
 
 
+@pytest.mark.whole
 def test_waves_that_wait_for_looks_widen_the_band() -> None:
     """A small window with quick boots waits for looks nearly all the time; slow boots, or none that waits, do not."""
     throttle = ThrottleFacts(name="all", settings=LawSettings(window_initial=10, window_max=10, has_gate=False))

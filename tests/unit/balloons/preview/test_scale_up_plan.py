@@ -150,6 +150,7 @@ def test_where_nothing_can_come_the_ceiling_binds_from_the_demand_on() -> None:
     assert (wave.from_s, wave.until_s, wave.limit) == (0.0, None, Limit.CEILING)
 
 
+@pytest.mark.whole
 def test_a_plan_that_a_ceiling_stops_tells_how_to_lift_it() -> None:
     limit = ResourceLimit(resource="nodes", most=6.0, used=4.0, per_node=1.0)
     ceiling = Ceiling(name="NodePool/gpu", nodes=2, limits=(limit,))

@@ -23,6 +23,7 @@ from throttler.simulator.simulated_scrape import CLOCK_START_S
 BY_LETTER = {scenario.name[0]: scenario for scenario in TWELVE}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("letter", ["A", "G", "M"])
 def test_ends_when_the_grain_by_cohort_ends(letter: str) -> None:
     scenario = BY_LETTER[letter]

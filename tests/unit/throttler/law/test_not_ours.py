@@ -1,6 +1,7 @@
 """Trouble that joins have no part in does not stop growth; trouble that they cause does, as ever."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -16,6 +17,12 @@ WARM = Learned(window=300, join_s=60, boot_s=60, age_s=600)
 GATES = pytest.mark.parametrize("has_gate", [False, True])
 
 
+@cache
+def calm_run(has_gate: bool = False, learned: Learned | None = None, demand: int = 1000) -> Plant:
+    """What a ramp without any trouble comes to; the tests that compare with it share it."""
+    return Plant(has_gate=has_gate, learned=learned, demand=demand).run()
+
+
 @GATES
 @pytest.mark.parametrize(
     "trouble",
@@ -29,14 +36,14 @@ GATES = pytest.mark.parametrize("has_gate", [False, True])
     ids=["all servers", "one server", "one server, more", "once with nothing in flight", "since a minute ago"],
 )
 def test_errors_that_nothing_of_ours_can_have_caused_do_not_stop_growth(trouble: Trouble, has_gate: bool) -> None:
-    calm = Plant(has_gate=has_gate).run()
+    calm = calm_run(has_gate)
     disturbed = Plant(has_gate=has_gate, trouble=trouble).run()
     assert disturbed.took_s <= 1.1 * calm.took_s + 30.0
 
 
 @GATES
 def test_errors_of_a_moment_as_a_warm_ramp_begins_do_not_stop_growth(has_gate: bool) -> None:
-    calm = Plant(has_gate=has_gate, learned=WARM).run()
+    calm = calm_run(has_gate, WARM)
     burst = Plant(has_gate=has_gate, learned=WARM, trouble=errors(0.02, from_s=0.0, for_s=6.0)).run()
     assert burst.took_s <= 1.3 * calm.took_s
     assert "IdleErrors" in burst.reasons()
@@ -48,7 +55,7 @@ def test_a_cut_that_came_too_late_to_hold_anything_back_is_taken_back_when_what_
     from_s: float, learned: Learned | None, most: float
 ) -> None:
     """With no gate a boot's worth of machines comes all the same; with few joins in flight the cut is the deepest."""
-    calm = Plant(has_gate=False, learned=learned).run()
+    calm = calm_run(learned=learned)
     burst = Plant(has_gate=False, learned=learned, trouble=errors(0.02, from_s=from_s, for_s=6.0)).run()
     assert burst.took_s <= most * calm.took_s
     assert "Errors" in burst.reasons()
@@ -81,20 +88,19 @@ def test_errors_of_others_are_said_for_as_long_as_they_last() -> None:
 
 def test_errors_of_other_levels_and_resources_are_said_and_change_nothing() -> None:
     plant = Plant(trouble=figures(others_errors=500.0)).run()
-    assert plant.took_s == Plant().run().took_s
+    assert plant.took_s == calm_run().took_s
     assert plant.left_out() == {"ErrorsNotOurs"}
 
 
 def test_nothing_is_left_out_of_a_healthy_cluster() -> None:
-    assert Plant().run().left_out() == set()
+    assert calm_run().left_out() == set()
 
 
 @GATES
 def test_errors_that_go_on_from_the_middle_of_a_ramp_do_not_stop_it_for_ever(has_gate: bool) -> None:
     """They may well be ours, so they brake; once nothing joins and as many are still there, they are not."""
     plant = Plant(demand=2000, has_gate=has_gate, trouble=errors(0.05, from_s=150.0)).run()
-    assert plant.took_s <= 2.5 * Plant(demand=2000, has_gate=has_gate).run().took_s
-    assert "Errors" in plant.reasons()
+    assert plant.took_s <= 2.5 * calm_run(has_gate, demand=2000).took_s
     assert "Errors" in plant.reasons()
 
 
@@ -209,7 +215,7 @@ def test_errors_that_grow_with_nothing_in_flight_pause_once() -> None:
 
 @GATES
 def test_a_slow_webhook_is_no_slow_server(has_gate: bool) -> None:
-    calm = Plant(has_gate=has_gate).run()
+    calm = calm_run(has_gate)
     slow = Plant(has_gate=has_gate, trouble=figures(latency_s=3.0)).run()
     assert slow.took_s == calm.took_s
 
@@ -268,7 +274,7 @@ def test_what_was_left_out_is_cut_again_once_it_moves() -> None:
 
 @GATES
 def test_servers_that_were_never_seen_stop_growth_for_five_minutes_only(has_gate: bool) -> None:
-    calm = Plant(has_gate=has_gate).run()
+    calm = calm_run(has_gate)
     blind = Plant(has_gate=has_gate, never_seen=4).run()
     assert blind.took_s <= calm.took_s + 300.0
     assert "ServerSilent" in blind.reasons()
@@ -298,7 +304,7 @@ def test_readings_every_half_minute_make_no_slow_join_prompt(has_gate: bool) -> 
 
 @GATES
 def test_readings_every_half_minute_cost_less_than_half_of_the_pace(has_gate: bool) -> None:
-    calm = Plant(demand=300, has_gate=has_gate).run()
+    calm = calm_run(has_gate, demand=300)
     assert Plant(demand=300, has_gate=has_gate, scrape_s=30.0).run().took_s <= 2.0 * calm.took_s
 
 

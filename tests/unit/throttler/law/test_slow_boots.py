@@ -22,6 +22,7 @@ TAUGHT = Learned(
 CLEAN_SHARE = 1e-4
 
 
+@pytest.mark.whole
 def test_a_remembered_window_does_not_end_in_errors() -> None:
     found = simulate(SMALL, LawPolicy(SMALL, TAUGHT), seed=3)
     assert found.error_share < CLEAN_SHARE
@@ -41,6 +42,7 @@ ROOM = Scenario(
 """Servers that bear all of it at once."""
 
 
+@pytest.mark.whole
 def test_a_remembered_cost_of_joins_takes_no_longer_than_no_pacing_where_there_is_room() -> None:
     unpaced = simulate(ROOM, AtOnce(), seed=1)
     teacher = LawPolicy(ROOM)

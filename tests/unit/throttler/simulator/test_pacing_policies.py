@@ -120,6 +120,7 @@ def test_the_oracle_asks_for_no_machine_that_a_known_slowdown_would_keep_waiting
     assert asked[1] < 0.7 * asked[0]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("scenario", [each for each in TWELVE if each.name[0] in "AEGIM"], ids=lambda each: each.name)
 def test_the_oracle_is_clean_and_loses_no_machine(scenario: Scenario) -> None:
     found = simulate(scenario, FullKnowledge(scenario), 1)
