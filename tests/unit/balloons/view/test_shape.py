@@ -184,9 +184,14 @@ def test_a_single_node_that_lacks_a_card_is_short_and_no_shape() -> None:
     assert set(shapes.by_name["p5-gpu-efa"].short) == {"p0"}
 
 
+def bare(count: int, age_s: float, first: int = 0) -> list[Node]:
+    """Nodes without a device, at the second 10,000."""
+    made = (sized(f"b{first + i}", "p5") for i in range(count))
+    return [msgspec.structs.replace(node, created_s=10_000.0 - age_s) for node in made]
+
+
 def test_nodes_without_any_device_are_never_a_make_of_their_own() -> None:
-    bare = unloaded(*(sized(f"b{i}", "p5") for i in range(5)))
-    shapes = shapes_of([*makes(5, 0), *bare], wall_s=10_000.0)
+    shapes = shapes_of([*makes(5, 0), *unloaded(*bare(5, 9_000.0))], wall_s=10_000.0)
     assert set(shapes.by_name["p5-gpu"].short) == {f"b{i}" for i in range(5)}
 
 
@@ -197,24 +202,32 @@ def remembered(*devices: str, instance_type: str = "p5") -> Shape:
 @pytest.mark.parametrize(
     ("known", "age_s", "names"),
     [
-        (remembered("nvidia.com/gpu"), 899.0, ["p5-gpu"]),
-        (remembered("nvidia.com/gpu"), 900.0, ["p5"]),
-        (remembered("nvidia.com/gpu", instance_type="g5"), 899.0, ["p5"]),
-        (remembered("habana.ai/gaudi"), 899.0, ["p5"]),
+        ([remembered("nvidia.com/gpu")], 899.0, ["p5-gpu"]),
+        ([remembered("nvidia.com/gpu"), remembered()], 899.0, ["p5-gpu"]),
+        ([remembered("nvidia.com/gpu")], 900.0, ["p5"]),
+        ([remembered("nvidia.com/gpu", instance_type="g5")], 899.0, ["p5"]),
+        ([remembered("habana.ai/gaudi")], 899.0, ["p5"]),
     ],
-    ids=["new", "settled", "of another type", "asked for no more"],
+    ids=["new", "some had none", "settled", "of another type", "asked for no more"],
 )
 def test_the_first_nodes_of_an_empty_pool_wait_for_the_devices_that_others_had(
-    known: Shape, age_s: float, names: list[str]
+    known: list[Shape], age_s: float, names: list[str]
 ) -> None:
-    bare = (msgspec.structs.replace(sized(f"b{i}", "p5"), created_s=10_000.0 - age_s) for i in range(2))
-    assert list(shapes_of(unloaded(*bare), 10_000.0, remembered=[known]).by_name) == names
+    assert list(shapes_of(unloaded(*bare(2, age_s)), 10_000.0, remembered=known).by_name) == names
+
+
+@pytest.mark.parametrize(("settled", "new", "name"), [(1, 0, "p5"), (1, 9, "p5"), (1, 10, "p5-gpu"), (2, 18, "p5")])
+def test_no_device_is_waited_for_once_a_tenth_of_the_nodes_is_old_without_one(
+    settled: int, new: int, name: str
+) -> None:
+    nodes = unloaded(*bare(settled, 900.0), *bare(new, 0.0, first=settled))
+    assert list(shapes_of(nodes, 10_000.0, remembered=[remembered("nvidia.com/gpu")]).by_name) == [name]
 
 
 def test_devices_that_are_remembered_tell_nothing_while_others_show_theirs() -> None:
-    bare = unloaded(*(sized(f"b{i}", "p5") for i in range(5)))
+    nodes = [*makes(5, 5), *unloaded(*bare(5, 9_000.0))]
     known = remembered("nvidia.com/gpu", "vpc.amazonaws.com/efa", "rdma/hca")
-    assert list(shapes_of([*makes(5, 5), *bare], 10_000.0, remembered=[known]).by_name) == ["p5-gpu", "p5-gpu-efa"]
+    assert list(shapes_of(nodes, 10_000.0, remembered=[known]).by_name) == ["p5-gpu", "p5-gpu-efa"]
 
 
 def test_a_balloon_that_was_made_before_the_first_gpus_were_named_holds_none() -> None:
@@ -229,13 +242,18 @@ def test_a_balloon_without_the_card_holds_a_node_that_has_one() -> None:
     assert not shapes.holds("p5-gpu-efa", "p5-gpu")
 
 
+def test_a_balloon_holds_no_node_of_another_type_that_has_a_card_besides() -> None:
+    shapes = shapes_of(unloaded(sized("a", "c5"), sized("b", "c5n", vpc_amazonaws_com__efa="4")))
+    assert not shapes.holds("c5", "c5n-efa")
+
+
 def test_a_balloon_holds_nodes_of_its_own_shape_and_none_of_a_shape_that_nobody_knows() -> None:
     """Without instance types nothing tells whether a node has all that another one has."""
-    plain, gpu = "16cpu-64gi", "32cpu-64gi-gpu"
-    shapes = shapes_of(unloaded(sized("a"), sized("b", cpu="32", nvidia_com__gpu="8")))
-    assert set(shapes.by_name) == {plain, gpu}
+    plain, card = "16cpu-64gi", "32cpu-64gi-efa"
+    shapes = shapes_of(unloaded(sized("a"), sized("b", cpu="32", vpc_amazonaws_com__efa="4")))
+    assert set(shapes.by_name) == {plain, card}
     assert shapes.holds(plain, plain)
-    assert not shapes.holds(plain, gpu)
+    assert not shapes.holds(plain, card)
     assert not shapes.holds(plain, "gone")
     assert not shapes.holds("gone", plain)
     assert not shapes.holds("gone", "gone")
@@ -352,8 +370,9 @@ def test_nothing_is_left_on_a_node_full_of_daemons() -> None:
 
 @pytest.mark.parametrize("size", [{"cpu": "200m"}, {"cpu": "100m"}, {"memory": "256Mi"}, {"memory": "0"}])
 def test_nothing_is_left_on_a_node_whose_cores_or_memory_are_all_slack(size: dict[str, str]) -> None:
-    shapes = shapes_of(unloaded(sized("n", "m5", **size)))
-    assert requests(shapes.by_name["m5"]) is None
+    shape = shapes_of(unloaded(sized("n", "m5", **size))).by_name["m5"]
+    assert requests(shape) is None
+    assert requests(shape, parse_resources({"cpu": "10", "memory": "10Gi"})) is None, "nor what was there before"
 
 
 def test_the_users_slack_replaces_the_default() -> None:
@@ -395,6 +414,12 @@ def test_gpus_that_vanish_from_all_nodes_at_once_roll_no_balloon() -> None:
     with_gpu = requests(shapes_of(unloaded(sized("a", "g5", nvidia_com__gpu="8"))).by_name["g5-gpu"])
     without = shapes_of(unloaded(sized("a", "g5", nvidia_com__gpu="0"))).by_name["g5-gpu"]
     assert requests(without, with_gpu) == with_gpu
+
+
+def test_a_balloon_that_asks_for_no_gpu_stays_as_it_is_until_a_node_has_one() -> None:
+    none_yet = shapes_of(unloaded(sized("a", "g5", nvidia_com__gpu="0"))).by_name["g5-gpu"]
+    plain = requests(shapes_of(unloaded(sized("a", "g5"))).by_name["g5"])
+    assert requests(none_yet, plain) == plain
 
 
 def test_gpus_that_vanish_while_nodes_change_are_asked_for_all_the_same() -> None:
