@@ -372,6 +372,28 @@ def test_a_pool_at_its_ceiling_is_asked_last(
     assert 4 - sum(nodes for nodes, _ in stopped(new, given.pools)) == coming
 
 
+@pytest.mark.parametrize(
+    ("ceilings", "beyond"),
+    [
+        ({"x": (1, "a"), "ab": (3, "ab")}, {"x": 3}),
+        ({"x": (1, "a"), "ab": (2, "ab")}, {"x": 3, "ab": 1}),
+        ({"ab": (2, "ab"), "bc": (3, "bc")}, {"ab": 4, "bc": 1}),
+    ],
+    ids=["there is room for the rest", "there is room for less than the rest", "half of a pool has been stopped"],
+)
+def test_a_node_that_one_ceiling_stops_takes_no_room_below_the_next(
+    ceilings: dict[str, tuple[int, str]], beyond: dict[str, int]
+) -> None:
+    (only,) = inputs().pools
+    bounds = {name: (Ceiling(name=name, nodes=nodes), pools) for name, (nodes, pools) in ceilings.items()}
+    facts = [
+        replace(only, name=name, ceilings=tuple(ceiling for ceiling, pools in bounds.values() if name in pools))
+        for name in "abc"
+    ]
+    stops = stopped({"a": 4, "b": 2, "c": 2}, facts)
+    assert {ceiling.name: nodes for nodes, ceiling in stops} == beyond
+
+
 def test_the_first_pool_that_takes_a_class_gets_it_and_one_that_does_not_is_passed_over() -> None:
     small = NodeShape(instance_type="s", room=parse_resources({"cpu": "4", "memory": "60Gi", "pods": "110"}))
     large = NodeShape(instance_type="l", room=ROOM)
