@@ -100,11 +100,22 @@ def test_several_behind_one_address_are_told_apart() -> None:
     }
 
 
-@pytest.mark.parametrize("set_by_s", [-600.0, -5.0, 5.0, 600.0])
-def test_a_server_whose_clock_is_set_is_still_one(set_by_s: float) -> None:
+def test_several_that_began_within_seconds_are_told_apart() -> None:
+    """As all servers of a control plane do that is started anew."""
+    assert address(sample(10, 100), sample(15, 9000, FIRST + 1.5)).count == 2
+
+
+def test_an_answer_without_a_date_is_told_by_its_start_time() -> None:
+    undated = (replace(sample(15, 110, started_at), wall_s=None) for started_at in (FIRST, SECOND))
+    assert [address(sample(10, 100), other).count for other in undated] == [1, 2]
+
+
+@pytest.mark.parametrize(("set_by_s", "off_s"), [(-600.0, 0.0), (-5.0, 0.0), (5.0, 0.0), (600.0, 0.0), (600.0, 2.0)])
+def test_a_server_whose_clock_is_set_is_still_one(set_by_s: float, off_s: float) -> None:
     """Its start time moves with its clock. As another one it would go silent in the end, and growth would stop."""
     there = (sample(at_s, 100 + at_s) for at_s in (10, 15))
-    moved = (sample(at_s, 100 + at_s, FIRST + set_by_s, EPOCH + set_by_s + at_s) for at_s in (20, 25))
+    began_at = FIRST + set_by_s + off_s
+    moved = (sample(at_s, 100 + at_s, began_at, EPOCH + set_by_s + at_s) for at_s in (20, 25))
     found = address(*there, *moved)
     assert [(r.server, r.requests) for r in found.readings()] == [("a:6443", 5.0)]
     assert found.silent(26) is None
