@@ -180,6 +180,18 @@ def test_a_leader_whose_lease_names_another_may_not_write_any_more() -> None:
     assert not leader.may_write(TIMING, 101.0)
 
 
+def test_a_write_that_was_done_unheard_counts_while_the_lease_is_still_ours_and_never_afterwards() -> None:
+    """A person may write another holder into it, and put back the whole Lease as it was: our stamp is still there."""
+    waiting = election(OURS).writing("stamp", 100.0)
+    done, taken, back = (
+        Record(version=version, holder=holder, transitions=4, stamp="stamp")
+        for version, holder in (("2", "me"), ("3", "other"), ("4", "me"))
+    )
+    assert waiting.saw(done, 101.0).renewed_at_s == 100.0
+    assert not waiting.saw(taken, 101.0).may_write(TIMING, 101.0)
+    assert not waiting.saw(taken, 101.0).saw(back, 102.0).may_write(TIMING, 102.0)
+
+
 def test_nothing_is_renewed_or_taken_while_no_decision_is_made() -> None:
     leader = election(OURS).wrote(OURS, 100.0)
     assert step(leader, 101.0, is_deciding=False) is ElectionStep.WAIT
