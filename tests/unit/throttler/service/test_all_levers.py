@@ -11,6 +11,7 @@ from tests.unit.throttler.service.throttle_scene import QUOTAS_SERVED, a_pool, a
 from throttler.api.throttle import NodePoolLever
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool, NodePoolSpec
+from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import Scheduling
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.kube.taints import Taint
@@ -72,21 +73,39 @@ HOLDS_NOTHING = [{"paused": True}, {"dryRun": True}, {}]
 """How a throttle says so; the last one is merely younger."""
 
 
+MARK: dict[str, Any] = {"startupTaint": {"key": TAINT}}
+
+
 @pytest.mark.parametrize("how", HOLDS_NOTHING)
-@pytest.mark.parametrize("mark", [{"startupTaint": {"key": TAINT}}, {"daemonSetLabel": {"key": "example.com/on"}}])
+@pytest.mark.parametrize("mark", [MARK, {"daemonSetLabel": {"key": "example.com/on"}}])
 def test_nodes_of_another_throttle_that_knows_nothing_of_the_mark_lose_it(
     how: dict[str, Any], mark: dict[str, Any]
 ) -> None:
     """Nobody else lets them in: they would be held for ever, and nothing would run on them."""
-    node = a_node("n", taints=(Taint(TAINT, "NoSchedule"),))
+    taints = (Taint(TAINT, "NoSchedule"),)
+    world = a_world(a_node("n", taints=taints), a_node("of no concern", taints=taints, labels={"pool": "b"}))
     older = a_throttle("older", levers={"nodePoolLimits": {}})
     own: dict[str, Any] = {"nodes": {"matchLabels": {"pool": "a"}}, "levers": mark, **how}
     marking = a_throttle("marking", created="2026-02-01T00:00:00Z", **own)
-    turns, _ = decide_throttles((older, marking), a_view(1000.0, a_world(node), names=("older", "marking")), {})
+    turns, _ = decide_throttles((older, marking), a_view(1000.0, world, names=("older", "marking")), {})
     assert [[write.key.name for write in turn.lever_writes] for turn in turns] == [[], ["n"]]
     same = a_throttle("older", levers=mark, window={"min": 1, "initial": 1, "max": 1})
-    turns, _ = decide_throttles((same, marking), a_view(1000.0, a_world(node), names=("older", "marking")), {})
+    turns, _ = decide_throttles((same, marking), a_view(1000.0, world, names=("older", "marking")), {})
     assert turns[1].lever_writes == (), "the other one lets it in"
+
+
+def test_nodes_wait_for_their_turn_beside_an_older_throttle_and_those_that_cannot_be_let_in_take_none() -> None:
+    nodes = [a_node(f"n{number:03}", taints=(Taint(TAINT, "NoSchedule"),)) for number in range(500)]
+    refused = {node.name for node in nodes[:100]}
+    scene = {"refused": frozenset(("Node", ObjectKey("", name)) for name in refused)}
+    older, marking = (
+        a_throttle(name, nodes={"matchLabels": {"pool": pool}}, levers=levers)
+        for name, pool, levers in (("older", "b", {"nodePoolLimits": {}}), ("marking", "a", MARK))
+    )
+    view = a_view(0.0, a_world(*nodes), names=("older", "marking"), scene=scene)
+    let_in = {write.key.name for write in decide_throttles((older, marking), view, {})[0][1].lever_writes}
+    assert 0 < len(let_in) < 100
+    assert let_in.isdisjoint(refused)
 
 
 @pytest.mark.parametrize("how", HOLDS_NOTHING[:2])
