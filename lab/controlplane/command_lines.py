@@ -44,6 +44,8 @@ def api_server_flags(
     flags = [
         f"--etcd-servers={etcd_url}",
         "--bind-address=127.0.0.1",
+        # Else it looks for the default route, and ends where there is none (a laptop without a network, a sandbox).
+        "--advertise-address=127.0.0.1",
         f"--secure-port={port}",
         f"--tls-cert-file={files.serving.certificate}",
         f"--tls-private-key-file={files.serving.key}",
