@@ -32,7 +32,7 @@ class LawSettings:
     """The most that may be booting, held and joining together."""
     has_gate: bool = True
     """Whether a lever at the join can hold booted machines back."""
-    registers_freely: bool = False
+    registers_freely: bool = True
     """Whether that lever lets a kubelet register first (taint, label): that part of a join nothing holds back."""
     max_wait_s: float = 600.0
     """The longest a booted machine may be held."""
@@ -209,7 +209,6 @@ def law_settings(spec: ThrottleSpec, daemon_sets: Iterable[DaemonSet] = ()) -> L
         window_max=bounds.max,
         max_in_flight=spec.max_in_flight or UNLIMITED,
         has_gate=any((levers.startup_taint, levers.daemon_set_label)),
-        registers_freely=True,
         max_wait_s=spec.max_wait_s,
         kill_timer_s=spec.kill_timer_s,
         reserved_nodes=spec.reserved.nodes,

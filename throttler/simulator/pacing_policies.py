@@ -85,8 +85,11 @@ class LawPolicy:
 
 
 def law_settings(scenario: Scenario) -> LawSettings:
-    """What the user of that cluster would have said: nothing but the kill timer and whether there is a gate."""
-    return LawSettings(has_gate=scenario.has_gate, kill_timer_s=scenario.kill_timer_s)
+    """What the user of that cluster would have said: nothing but the kill timer and whether there is a gate.
+
+    The simulated gate holds a machine before its kubelet registers, so that no part of a join goes past it.
+    """
+    return LawSettings(has_gate=scenario.has_gate, registers_freely=False, kill_timer_s=scenario.kill_timer_s)
 
 
 @dataclass

@@ -20,6 +20,10 @@ from throttler.law.window_steps import Knee
 WHY = because(ThrottleReason.NO_DEMAND, window=100.0)
 
 
+EARLY_GATE = replace(SETTINGS, registers_freely=False)
+"""Of a gate before registration: time limits alone bound how many machines may wait at it."""
+
+
 def fill(facts: LawInput, phase: Phase = Phase.AVOID) -> Filling:
     return filled(facts, update(facts, facts.window, phase, WHY))
 
@@ -64,7 +68,7 @@ def test_the_users_bounds_hold_and_one_of_them_only_while_blind(phase: Phase, pe
 
 
 def test_what_is_free_beyond_what_waits_is_spare() -> None:
-    facts = with_joins(a_look(waiting=20), waiting=30)
+    facts = with_joins(a_look(waiting=20, settings=EARLY_GATE), waiting=30)
     after = fill(facts)
     assert after.allowance == 30
     # Stock: 10 places of the window, and half the pace of 100 in 80 s for 410 s of holding and 120 s of boot.
@@ -226,14 +230,14 @@ def test_half_a_window_by_the_cost_of_joins_is_asked_for_first_unless_a_limit_wa
 
 
 def test_a_pace_by_known_joins_is_the_one_at_which_they_are_let_in() -> None:
-    facts = with_joins(a_look(waiting=20, load=Load(idle=(0.1,), remembered=0.001)), waiting=30)
+    facts = with_joins(a_look(waiting=20, settings=EARLY_GATE, load=Load(idle=(0.1,), remembered=0.001)), waiting=30)
     after = fill(facts)
     # 0.85 of the pace while the cost of a join is known: 530 s of half of that, and 10 places of the window.
     assert after.allowance + after.spare == 10 + 281 - 20
 
 
 def test_a_pace_by_nothing_but_the_window_is_that_of_joins_of_its_size() -> None:
-    after = fill(with_joins(a_look(40.0, waiting=20, joining=30), waiting=500))
+    after = fill(with_joins(a_look(40.0, waiting=20, joining=30, settings=EARLY_GATE), waiting=500))
     # 40 in 80 s: 530 s of half of that, and 10 places of the window.
     assert after.allowance == 10 + 132 - 20
 
@@ -266,8 +270,8 @@ def test_where_machines_register_freely_two_windows_of_them_may_come(booting: in
     """A gate holds them once they have registered: 200, less those that boot and joins that have not ended by then."""
     joins = Joins(joining=90, booting=booting)
     flow = join_model.with_counts(join_model.with_counts(JoinFlow(), joins, NOW_S - 10.0), joins, NOW_S)
-    freely = LawSettings(has_gate=True, registers_freely=True, max_in_flight=1000)
-    assert fill(replace(ungated(joins, flow), settings=freely)).allowance == allowance
+    late_gate = LawSettings(has_gate=True, max_in_flight=1000)
+    assert fill(replace(ungated(joins, flow), settings=late_gate)).allowance == allowance
 
 
 def test_where_most_machines_never_come_more_may_be_asked_for() -> None:
@@ -330,7 +334,7 @@ def test_where_nothing_holds_machines_back_none_is_let_in() -> None:
 
 def test_a_pace_by_what_requests_cost_counts_where_it_is_the_higher() -> None:
     """Six tenths of a server are free: 2.5 joins a second at 250 requests of 0.96 ms, where 100 in 80 s are 1.25."""
-    facts = a_look(waiting=20, load=Load(idle=(0.2,), per_request=(0.00096,)))
+    facts = a_look(waiting=20, settings=EARLY_GATE, load=Load(idle=(0.2,), per_request=(0.00096,)))
     after = fill(with_joins(facts, waiting=30))
     assert after.allowance + after.spare == 10 + 662 - 20
 
