@@ -6,9 +6,10 @@ import pytest
 
 from balloons.api.pool import Mode, Strategy
 from balloons.decide.decide import decide
-from balloons.decide.decision_and_reasons import Decision, Memory
+from balloons.decide.decision_and_reasons import ApplyObject, Decision, Memory, Reason
 from balloons.decide.settings import DecideSettings
-from tests.world import NOW, POOL_KEY, World, a_pool, later, nodes, work
+from tests.world import NOW, POOL_KEY, World, a_lane, a_pool, later, nodes, work
+from throttler.kube.reasons_and_events import because
 
 SETTINGS = DecideSettings()
 BUFFERS: dict[str, Any] = {"buffer_version": "autoscaling.x-k8s.io/v1beta1"}
@@ -51,6 +52,32 @@ def test_no_node_is_asked_for_twice_while_the_strategy_changes(before: dict[str,
         Strategy.CAPACITY_BUFFER: (0, 3),
         Strategy.ANNOTATE: (0, 0),
     }[after["strategy"]]
+
+
+def test_units_stay_on_the_nodes_that_no_balloon_holds_yet() -> None:
+    world = World.of(a_pool(mode=Mode.HEADROOM, size=3, max_size=4, **BUFFER), nodes=nodes(3))
+    _, memory = step(world, Memory())
+    world.change_pool(**BALLOON)
+    _, memory = step(world, memory, 10.0)
+    assert [stored.spec["replicas"] for stored in world.buffers.values()] == [3]
+    world.settle()
+    world.nodes |= nodes(1, "new")
+    decided, _ = step(world, memory, 20.0)
+    assert [stored.spec["replicas"] for stored in world.buffers.values()] == [1]
+    (why,) = [action.because for action in decided.pools[0].actions if isinstance(action, ApplyObject)]
+    assert why == because(Reason.SHRINKING, surplus=2)
+
+
+def test_units_that_wait_stay_beside_balloons_while_a_throttle_lets_no_more_out() -> None:
+    """They have been asked for already."""
+    world, memory = World.of(a_pool(mode=Mode.HEADROOM, size=5, max_size=9), nodes=nodes(3)), Memory()
+    for second, how, allowance in ((0, BALLOON, 2), (10, BUFFER, 2), (20, BUFFER, 0), (30, BUFFER, 0)):
+        world.change_pool(**how)
+        decided, memory = decide(world.snapshot(**BUFFERS), memory, SETTINGS, later(NOW, second), a_lane(allowance))
+        world.apply(decided)
+        world.settle()
+    assert len(world.balloons()) == 3
+    assert [stored.spec["replicas"] for stored in world.buffers.values()] == [2]
 
 
 @pytest.mark.parametrize("cannot", ["not served", "no PriorityClass", "writes fail", "paused"])

@@ -70,6 +70,13 @@ def test_a_younger_pool_says_that_another_has_its_nodes_and_names_none_of_anothe
         assert ("older" in told.sentence) is (namespace == "team-a")
 
 
+def test_no_balloon_waits_for_a_node_that_is_away_with_its_own() -> None:
+    story = held(3, mode=Mode.HEADROOM, size=3, max_size=9)
+    story.world.change_node("n000", is_ready=False, created_s=NOW.wall.timestamp())
+    story.step()
+    assert story.world.replicas() == 3
+
+
 def test_a_deployment_that_only_loses_balloons_that_wait_is_no_shrinking() -> None:
     story = Story(World.of(a_pool(mode=Mode.HEADROOM, size=4, max_size=10), nodes=nodes(2)))
     story.settle()

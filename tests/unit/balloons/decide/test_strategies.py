@@ -338,14 +338,16 @@ def test_what_a_pool_no_longer_asks_for_leaves_its_balloons(strategy: Strategy, 
     assert applied() == []
 
 
-def test_a_broken_deployment_of_a_vanished_shape_goes() -> None:
+@pytest.mark.parametrize("broken", [{}, {"replicas": 0, "template": {"spec": {}}}], ids=["whole", "broken"])
+def test_a_deployment_of_a_vanished_shape_goes_at_once(broken: dict[str, Any]) -> None:
     world = World.of(a_pool(), nodes={**typed("n", "p5", 2), **typed("m", "m5", 1)})
     _, memory = step(world, Memory())
     world.remove_node("m000")
     key = ObjectKey("team-a", "gpu-m5")
-    world.deployments[key] = replace(world.deployments[key], spec={"replicas": 0, "template": {"spec": {}}})
-    decided, _ = decide(world.snapshot(), memory, SETTINGS, later(NOW, 10.0))
-    assert [action.key for action in actions(decided) if isinstance(action, DeleteObject)] == [key]
+    stored = world.deployments[key]
+    world.deployments[key] = replace(stored, spec=stored.spec | broken)
+    (gone,) = actions(decide(world.snapshot(), memory, SETTINGS, later(NOW, 10.0))[0])
+    assert (type(gone), gone.key) == (DeleteObject, key)
 
 
 def test_a_buffer_of_a_vanished_shape_goes() -> None:

@@ -18,7 +18,7 @@ from balloons.decide.pool_view_and_schedule import percent_of, wanted_size
 from balloons.decide.settings import DecideSettings
 from balloons.decide.wanted_nodes import Supply, choose_nodes, target
 from balloons.view.node_load_and_devices import load_of
-from tests.world import NOW, World, a_lane, a_node, a_pool, daemon, nodes, work
+from tests.world import NOW, SIZE, World, a_lane, a_node, a_pool, daemon, nodes, work
 from throttler.kube.node import Node
 from throttler.kube.pod import PodKind, Scheduling
 from throttler.kube.selectors import LabelSelector
@@ -298,3 +298,23 @@ def test_small_pods_that_wait_take_one_node_together() -> None:
     world = World.of(pool, nodes={**nodes(3, "b"), **nodes(2, "j", **JOINING)}, pods=[*used, *jobs])
     world.apply(decide(world.snapshot(), Memory(), SETTINGS, NOW)[0])
     assert world.replicas() == 1
+
+
+def test_pods_take_together_a_node_that_does_not_name_its_gpus_yet() -> None:
+    gpus = {"allocatable": {**SIZE, "nvidia.com/gpu": 8_000}}
+    pool = a_pool(mode=Mode.HEADROOM, size=2, max_size=5)
+    jobs = [work(f"job-{i}", requests={"cpu": 4_000, "nvidia.com/gpu": 4_000}) for i in range(2)]
+    used = (work(f"busy-{i}", f"b{i:03}", cpu="15") for i in range(3))
+    there = {**nodes(3, "b", instance_type="g5", **gpus), **nodes(2, "j", instance_type="g5", **JOINING)}
+    world = World.of(pool, nodes=there, pods=[*used, *jobs])
+    world.apply(decide(world.snapshot(), Memory(), SETTINGS, NOW)[0])
+    assert world.replicas() == 1
+
+
+def test_a_pool_whose_nodes_are_too_small_for_a_balloon_says_so_while_others_join() -> None:
+    small = {"allocatable": {**SIZE, "cpu": 100}}
+    pool = a_pool(mode=Mode.HEADROOM, size=2, max_size=5)
+    there = {**nodes(1, "b", **small), **nodes(1, "j", **small, **JOINING)}
+    world = World.of(pool, nodes=there, pods=[work("job")])
+    decided, _ = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+    assert decided.pools[0].because.reason is Reason.TOO_SMALL
