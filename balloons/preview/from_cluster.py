@@ -145,7 +145,13 @@ def price_of(node: Node) -> float | None:
 
 
 def of_node_pool(node_pool: NodePool, size: Resources | None) -> Ceiling | None:
-    """What `spec.limits` leave; None without limits, or where nothing tells how large a machine is."""
+    """What `spec.limits` leave, and nothing while Karpenter says that the pool is not Ready, as it passes it over then.
+
+    None without limits, or where nothing tells how large a machine is.
+    """
+    named = f"NodePool/{node_pool.metadata.name}"
+    if not node_pool.is_usable:
+        return Ceiling(name=named, nodes=0, detail=_not_ready(node_pool), is_closed=True)
     amounts = _limits(node_pool)
     resources = node_pool.status.resources
     known, limits = [], []
@@ -158,11 +164,16 @@ def of_node_pool(node_pool: NodePool, size: Resources | None) -> Ceiling | None:
         return None
     room, name = min(known)
     return Ceiling(
-        name=f"NodePool/{node_pool.metadata.name}",
+        name=named,
         nodes=room,
         detail=f"limits.{name} {amounts[name]}, used {resources.get(name, '0')}",
         limits=tuple(limits),
     )
+
+
+def _not_ready(node_pool: NodePool) -> str:
+    said = [condition.message for condition in node_pool.status.conditions or () if condition.type == "Ready"]
+    return ": ".join(("not Ready", *filter(None, said)))
 
 
 def of_quota(quota: CapacityQuota, nodes: Iterable[Node]) -> Ceiling | None:

@@ -114,6 +114,8 @@ class Ceiling:
     """In the object's own terms: `limits.cpu 400 of 512 used`."""
     limits: tuple[ResourceLimit, ...] = ()
     """All that a plan knows of the object's: each has to be lifted for more nodes than it leaves room for."""
+    is_closed: bool = False
+    """Whether nothing comes for another reason than an amount: `detail` tells it, as the end of "it is ..."."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

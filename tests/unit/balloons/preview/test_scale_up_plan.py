@@ -300,6 +300,8 @@ def test_nodes_that_cannot_come_and_pods_that_fit_nowhere_are_counted() -> None:
     assert planned(coming=15, ceiling=ceiling).broken == ("25 of 40 nodes cannot come: NodePool/x leaves room for 15",)
     ceiling = replace(ceiling, nodes=0)
     assert planned(add=1, coming=0, ceiling=ceiling).broken == ("none of 1 node can come: NodePool/x leaves no room",)
+    ceiling = replace(ceiling, detail="not Ready", is_closed=True)
+    assert planned(add=1, coming=0, ceiling=ceiling).broken == ("none of 1 node can come: NodePool/x is not Ready",)
     nowhere = [Unplaceable(pods=pods, requests={}, reason="too large") for pods in (1, 3)]
     for number, words in ((1, "1 pod fits no node"), (2, "4 pods fit no node")):
         fitting = Fitting(pods=9, on_there=0, on_new=0, new_nodes={}, unplaceable=tuple(nowhere[:number]))
