@@ -4,7 +4,6 @@ A node whose kubelet refuses balloons makes few Failed pods, and changes nothing
 decision fails is left as it is, and what is decided for every other pool is what it would be without it.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -37,7 +36,7 @@ from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import FailedBalloon, Now
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, daemon, later, nodes, work
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
+from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.pod import PodKind
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.kube.taints import Taint
@@ -223,27 +222,6 @@ def test_even_in_a_paused_pool_it_comes_to_an_end(spec: dict[str, Any]) -> None:
     assert story.balloons() == others
 
 
-def test_a_balloon_that_waits_for_another_node_is_not_made_in_vain() -> None:
-    """Of a paused pool's balloons only the one that a refusing node is sent again and again comes to an end."""
-    story = Story(a_pool(**{**HEADROOM, "size": 5}), count=3)
-    waiting = [balloon for balloon in story.world.balloons() if not balloon.node]
-    story.world.nodes["n003"] = a_node("n003")
-    story.world.change_pool(paused=True)
-    refused = {"n003": a_refusal(story.now.monotonic_s, is_sought=True)}
-    memory = replace(story.memory, pools={POOL_KEY: replace(story.memory.pools[POOL_KEY], refusals=refused)})
-
-    def lowered() -> list[int | None]:
-        decided, _ = decide(story.world.snapshot(), memory, SETTINGS, story.now)
-        story.world.apply(decided)
-        return [action.replicas for action in decided.pools[0].actions if isinstance(action, ApplyObject)]
-
-    assert lowered() == []
-    for balloon in waiting:
-        del story.world.pods[balloon.key]
-    assert lowered() == [4]
-    assert lowered() == [], "the ReplicaSet has not followed yet"
-
-
 # -- balloons that come all the same -----------------------------------------------------------------------------------
 
 
@@ -395,21 +373,6 @@ def test_headroom_that_waits_for_a_node_keeps_its_balloons_off_the_one_that_refu
     before = story.tries()
     story.run(300)
     assert story.tries() == before
-
-
-def test_headroom_asks_for_no_node_while_balloons_of_one_shape_do_not_have_the_name_yet() -> None:
-    p5, m5 = ({INSTANCE_TYPE_LABEL: name} for name in ("p5", "m5"))
-    story = Story(a_pool(**HEADROOM), count=3, labels=p5)
-    story.world.nodes |= nodes(1, "m", labels=m5)
-    story.run(40)
-    story.refuse("n000")
-    assert story.run(60).because.reason is Reason.GROWING
-    key = ObjectKey("team-a", "gpu-p5")
-    stored = story.world.deployments[key]
-    rolling = msgspec.structs.replace(stored.status, updated_replicas=1)
-    story.world.deployments[key] = msgspec.structs.replace(stored, status=rolling)
-    decided, _ = decide(story.world.snapshot(), story.memory, SETTINGS, story.now)
-    assert decided.pools[0].because.reason is Reason.NODES_REFUSE
 
 
 def test_headroom_on_karpenter_asks_for_no_node_until_a_person_came() -> None:

@@ -1,5 +1,6 @@
 """Nodes that refuse balloons, by single looks: what a restart knows, whose names are kept off, what is removed."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -21,9 +22,9 @@ from balloons.decide.refusing import (
 from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import DeploymentStatus, FailedBalloon
 from tests.unit.balloons.decide.test_refusing import HEADROOM, Story
-from tests.world import NOW, a_node, a_pool, later, nodes
+from tests.world import NOW, POOL_KEY, a_node, a_pool, later, nodes
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
+from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.taints import Taint
 
 KARPENTER = {KARPENTER_POOL_LABEL: "default", KARPENTER_INITIALIZED_LABEL: "true"}
@@ -127,3 +128,39 @@ def test_headroom_waits_for_no_node_until_all_balloons_have_the_name() -> None:
         decision = decide(seen, story.memory, DecideSettings(), story.now)[0].pools[0]
         assert decision.because.reason is reason
         assert [action.replicas for action in decision.actions if isinstance(action, ApplyObject)] == replicas
+
+
+def test_a_balloon_that_waits_for_another_node_is_not_made_in_vain() -> None:
+    """Of a paused pool's balloons only the one that a refusing node is sent again and again comes to an end."""
+    story = Story(a_pool(**{**HEADROOM, "size": 5}), count=3)
+    waiting = [balloon for balloon in story.world.balloons() if not balloon.node]
+    story.world.nodes["n003"] = a_node("n003")
+    story.world.change_pool(paused=True)
+    refused = {"n003": a_refusal(story.now.monotonic_s, is_sought=True)}
+    memory = replace(story.memory, pools={POOL_KEY: replace(story.memory.pools[POOL_KEY], refusals=refused)})
+
+    def lowered() -> list[int | None]:
+        decided, _ = decide(story.world.snapshot(), memory, DecideSettings(), story.now)
+        story.world.apply(decided)
+        return [action.replicas for action in decided.pools[0].actions if isinstance(action, ApplyObject)]
+
+    assert lowered() == []
+    for balloon in waiting:
+        del story.world.pods[balloon.key]
+    assert lowered() == [4]
+    assert lowered() == [], "the ReplicaSet has not followed yet"
+
+
+def test_headroom_asks_for_no_node_while_balloons_of_one_shape_do_not_have_the_name_yet() -> None:
+    p5, m5 = ({INSTANCE_TYPE_LABEL: name} for name in ("p5", "m5"))
+    story = Story(a_pool(**HEADROOM), count=3, labels=p5)
+    story.world.nodes |= nodes(1, "m", labels=m5)
+    story.run(40)
+    story.refuse("n000")
+    assert story.run(60).because.reason is Reason.GROWING
+    key = ObjectKey("team-a", "gpu-p5")
+    stored = story.world.deployments[key]
+    rolling = msgspec.structs.replace(stored.status, updated_replicas=1)
+    story.world.deployments[key] = msgspec.structs.replace(stored, status=rolling)
+    decided, _ = decide(story.world.snapshot(), story.memory, DecideSettings(), story.now)
+    assert decided.pools[0].because.reason is Reason.NODES_REFUSE
