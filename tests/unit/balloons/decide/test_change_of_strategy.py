@@ -80,6 +80,27 @@ def test_units_that_wait_stay_beside_balloons_while_a_throttle_lets_no_more_out(
     assert [stored.spec["replicas"] for stored in world.buffers.values()] == [2]
 
 
+def test_a_pool_that_only_tries_another_strategy_keeps_what_it_has() -> None:
+    world = World.of(a_pool(), nodes=nodes(3))
+    _, memory = step(world, Memory())
+    world.change_pool(**ANNOTATE, dry_run=True)
+    for second in (10, 620):
+        decided, memory = step(world, memory, second)
+        assert not decided.sweeps
+
+
+def test_balloons_that_all_wait_when_their_pool_is_gone_are_wanted_no_more() -> None:
+    world = World.of(a_pool(), nodes=nodes(3))
+    _, memory = step(world, Memory())
+    del world.pools[POOL_KEY]
+    _, memory = step(world, memory, 10.0)
+    world.nodes = {}
+    world.settle()
+    decided, _ = step(world, memory, 40.0)
+    (lowered,) = (action for action in decided.sweeps if isinstance(action, ApplyObject))
+    assert (lowered.replicas, lowered.because) == (0, because(Reason.POOL_GONE, gone=30.0))
+
+
 @pytest.mark.parametrize("cannot", ["not served", "no PriorityClass", "writes fail", "paused"])
 def test_what_a_former_strategy_holds_stays_while_the_new_one_cannot_be_used(cannot: str) -> None:
     """After ten minutes all balloons, or annotations, were gone, and the pool said only that it needs a person."""

@@ -264,6 +264,11 @@ def test_a_balloon_that_a_joining_node_carries_is_not_asked_for(carried: int, wa
     assert target(headroom(), None, supply, 0, None).wait == wait
 
 
+def test_of_two_joining_nodes_one_with_a_balloon_and_one_for_work_none_is_left_for_a_balloon() -> None:
+    supply = Supply(busy=2, holdable=0, joining=2, carried=1, taken=1, total=4)
+    assert target(headroom(max_size=4), None, supply, 0, None).wait == 0
+
+
 JOINING = {"is_ready": False, "conditions": frozenset({("Ready", "False")}), "created_s": NOW.wall.timestamp()}
 
 
