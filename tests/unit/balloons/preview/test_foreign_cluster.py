@@ -1,14 +1,18 @@
 """What a plan takes of a cluster that says odd things, or of which nothing may be read."""
 
 from dataclasses import replace
+from typing import Any
 
+import msgspec
 import pytest
 
 from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Listed, Unread
-from balloons.preview.from_cluster import KINDS, plan_inputs
+from balloons.preview.from_cluster import KINDS, of_node_pool, plan_inputs
+from balloons.preview.inputs import Ceiling
 from tests.doctor_cases import Thing, daemon_set, meta, node
 from tests.seen_clusters import cluster
+from throttler.kube.karpenter import NodePool
 
 
 def component(name: str, *flags: str) -> Thing:
@@ -74,3 +78,18 @@ def test_a_plan_says_what_it_took_in_place_of_each_kind_that_it_reads() -> None:
     found = plan_inputs(replace(cluster({}), lists={kind.name: Listed(unread=Unread.FORBIDDEN) for kind in KINDS}))
     assert [text.partition(" not seen: ")[0] for text in found.unseen] == sorted(kind.name for kind in KINDS)
     assert "nodepools.karpenter.sh not seen: they are taken to have no limits" in found.unseen
+
+
+@pytest.mark.parametrize("limits", [{}, {"cpu": "100"}])
+@pytest.mark.parametrize(
+    ("message", "detail"),
+    [("NodeClass gone is not found", "not Ready: NodeClass gone is not found"), ("", "not Ready")],
+)
+def test_a_node_pool_that_is_not_ready_gets_no_node(limits: dict[str, Any], message: str, detail: str) -> None:
+    body = {
+        "metadata": {"name": "x"},
+        "spec": {"limits": limits},
+        "status": {"conditions": [{"type": "Ready", "status": "False", "message": message}]},
+    }
+    found = of_node_pool(msgspec.convert(body, NodePool), {"cpu": 8_000})
+    assert found == Ceiling(name="NodePool/x", nodes=0, detail=detail, is_closed=True)

@@ -227,21 +227,6 @@ def ceiling_of(limits: dict[str, Any], used: dict[str, str]) -> Ceiling | None:
     return of_node_pool(msgspec.convert(body, NodePool), {"cpu": 8_000})
 
 
-@pytest.mark.parametrize("limits", [{}, {"cpu": "100"}])
-@pytest.mark.parametrize(
-    ("message", "detail"),
-    [("NodeClass gone is not found", "not Ready: NodeClass gone is not found"), ("", "not Ready")],
-)
-def test_a_node_pool_that_is_not_ready_gets_no_node(limits: dict[str, Any], message: str, detail: str) -> None:
-    body = {
-        "metadata": {"name": "x"},
-        "spec": {"limits": limits},
-        "status": {"conditions": [{"type": "Ready", "status": "False", "message": message}]},
-    }
-    found = of_node_pool(msgspec.convert(body, NodePool), {"cpu": 8_000})
-    assert found == Ceiling(name="NodePool/x", nodes=0, detail=detail, is_closed=True)
-
-
 def test_limit_that_our_throttle_holds_is_no_ceiling_but_the_users_own_is() -> None:
     mark = json.dumps({"original": {"cpu": "100"}, "ceiling": {"cpu": "56"}})
     held = karpenter(
