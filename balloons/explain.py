@@ -278,8 +278,7 @@ def _closed(pools: Sequence[NodePool], nodes: Iterable[Node], pod: Pod | None) -
         if why_not[name]:
             continue
         if not pool.is_usable:
-            said = [condition.message for condition in pool.status.conditions or () if condition.type == "Ready"]
-            steps.append(Step(what=f"nodepool {name} is not Ready", message="; ".join(said)))
+            steps.append(Step(what=f"nodepool {name} is not Ready", message=pool.readiness))
         elif not _has_room(limits, pool.status.resources, pod.requests if pod else {}):
             steps.append(Step(what=f"nodepool {name} is at its limits", message=_amounts(limits)))
         elif not _has_room(limits, pool.status.resources, _smallest(sizes[name])):

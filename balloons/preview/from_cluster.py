@@ -151,7 +151,8 @@ def of_node_pool(node_pool: NodePool, size: Resources | None) -> Ceiling | None:
     """
     named = f"NodePool/{node_pool.metadata.name}"
     if not node_pool.is_usable:
-        return Ceiling(name=named, nodes=0, detail=_not_ready(node_pool), is_closed=True)
+        detail = ": ".join(filter(None, ("not Ready", node_pool.readiness)))
+        return Ceiling(name=named, nodes=0, detail=detail, is_closed=True)
     amounts = _limits(node_pool)
     resources = node_pool.status.resources
     known, limits = [], []
@@ -169,11 +170,6 @@ def of_node_pool(node_pool: NodePool, size: Resources | None) -> Ceiling | None:
         detail=f"limits.{name} {amounts[name]}, used {resources.get(name, '0')}",
         limits=tuple(limits),
     )
-
-
-def _not_ready(node_pool: NodePool) -> str:
-    said = [condition.message for condition in node_pool.status.conditions or () if condition.type == "Ready"]
-    return ": ".join(("not Ready", *filter(None, said)))
 
 
 def of_quota(quota: CapacityQuota, nodes: Iterable[Node]) -> Ceiling | None:

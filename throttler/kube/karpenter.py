@@ -105,6 +105,12 @@ class NodePool(msgspec.Struct, frozen=True):
             condition.status != "False" for condition in self.status.conditions or () if condition.type == "Ready"
         )
 
+    @property
+    def readiness(self) -> str:
+        """What Karpenter says of the pool being Ready, or of why it is not."""
+        said = (condition.message for condition in self.status.conditions or () if condition.type == "Ready")
+        return "; ".join(filter(None, said))
+
 
 class _ClaimCondition(msgspec.Struct, frozen=True, gc=False):
     type: str

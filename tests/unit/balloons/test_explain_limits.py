@@ -58,3 +58,10 @@ def test_a_pool_whose_nodes_have_devices_is_short_of_these_also_for_a_pod_that_a
     }
     gpus = {**NODE, "status": {"allocatable": {"cpu": "16", "nvidia.com/gpu": "8"}}}
     assert steps(pod(), nodes=[gpus], node_pools=[x]) == [SHORT]
+
+
+@pytest.mark.parametrize(("used", "told"), [("48", []), ("49", [SHORT])])
+def test_the_smallest_of_its_nodes_is_the_least_that_a_pool_needs_room_for(used: str, told: list[str]) -> None:
+    x = {"metadata": {"name": "x"}, "spec": {"limits": {"cpu": "64"}}, "status": {"resources": {"cpu": used}}}
+    large = {**NODE, "metadata": {**NODE["metadata"], "name": "x-1"}, "status": {"allocatable": {"cpu": "32"}}}
+    assert steps(pod(), nodes=[NODE, large], node_pools=[x]) == told
