@@ -108,6 +108,17 @@ def node_pool(limits: Any = None, used: Any = None, **metadata: Any) -> Thing:
     }
 
 
+def ready(status: str, message: str = "") -> Thing:
+    condition = {
+        "type": "Ready",
+        "status": status,
+        "message": message,
+        "reason": "NodeClassReady",
+        "lastTransitionTime": OLD,
+    }
+    return {**node_pool(), "status": {"conditions": [condition]}}
+
+
 def with_taints(taints: list[str], startup: list[str]) -> Thing:
     found = node_pool()
     spec = found["spec"]["template"]["spec"]
@@ -397,6 +408,12 @@ CASES = (
             kinds.THROTTLES: [throttle(nodePoolLimits={"names": ["spot"]})],
         },
         "its lever leaves out NodePool general",
+    ),
+    Case(
+        "KB036",
+        {kinds.NODE_POOLS: [ready("False", "NodeClass not found on cluster")]},
+        {kinds.NODE_POOLS: [ready("True")]},
+        "Karpenter orders no machines from it: NodeClass not found on cluster",
     ),
     Case(
         "KB040",

@@ -390,6 +390,24 @@ def never_disrupted(facts: Facts) -> Iterator[Trouble]:
         )
 
 
+@check(
+    "KB036",
+    Severity.WARNING,
+    about="Karpenter passes over a NodePool that is not Ready, mostly because its NodeClass is gone or finds no image, "
+    "subnet or role. Pods that only this pool could serve wait, and nothing else says why.",
+    needs=(kinds.NODE_POOLS,),
+)
+def pool_not_ready(facts: Facts) -> Iterator[Trouble]:
+    """A NodePool that is not Ready."""
+    for pool in seen_cluster.node_pools(facts.cluster):
+        if not pool.is_usable:
+            yield Trouble(
+                f"nodepool/{pool.metadata.name}",
+                f"Karpenter orders no machines from it: {pool.readiness or 'it is not Ready'}",
+                f"kubectl describe nodepool {pool.metadata.name}  # and the NodeClass that it names",
+            )
+
+
 def _is_full(stated: Any, used: Any) -> bool:
     limit, taken = milli_or_none(stated), milli_or_none(used)
     return limit is not None and taken is not None and 0 < limit <= taken
@@ -402,4 +420,5 @@ KARPENTER_CHECKS = (
     unlisted_startup_taint,
     never_disrupted,
     left_out_of_ceilings,
+    pool_not_ready,
 )

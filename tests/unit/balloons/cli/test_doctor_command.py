@@ -160,7 +160,7 @@ def test_wide_tells_a_terminal_what_was_looked_for_in_vain() -> None:
     told = summary(found, look)
     heading = told.index("none of these was found:")
     assert told[heading + 1 : -1] == [f"  {check.code} {check.title}" for check in found.passed]
-    assert told[-1] == "43 checks: 1 error, 2 warnings"
+    assert told[-1] == "44 checks: 1 error, 2 warnings"
 
 
 def test_misspelt_commands_are_guessed() -> None:

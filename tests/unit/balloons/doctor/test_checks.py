@@ -29,6 +29,7 @@ from tests.doctor_cases import (
     pod,
     pool,
     quota,
+    ready,
     room,
     throttle,
 )
@@ -157,6 +158,9 @@ def unvalidated() -> Thing:
         ("KB032", {kinds.NODE_CLAIMS: [claim("True", "False", created="2026-11-21T11:47:59Z")]}, True),
         ("KB032", {kinds.NODE_CLAIMS: [claim("False", "False", created="2026-11-21T11:56:00Z")]}, False),
         ("KB032", {kinds.NODE_CLAIMS: [claim("False", "False", created="2026-11-21T11:55:59Z")]}, True),
+        ("KB036", {kinds.NODE_POOLS: [ready("False")]}, True),
+        ("KB036", {kinds.NODE_POOLS: [ready("Unknown", "object is awaiting reconciliation")]}, False),
+        ("KB036", {kinds.NODE_POOLS: [node_pool()]}, False),
         (
             "KB034",
             {
