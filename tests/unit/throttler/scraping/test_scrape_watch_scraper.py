@@ -29,7 +29,8 @@ async def failure(handler, **options) -> ReadError:
     async with loopback_api(handler) as api:
         with pytest.raises(ReadError) as caught:
             await scrape(api.url, **options)
-        assert len(api.asked) == 1
+        # A busy machine may take longer than a short limit to let the server see a request at all.
+        assert len(api.asked) <= 1
         return caught.value
 
 
