@@ -154,7 +154,7 @@ _BECAUSE = {
 
 _MEANING = {
     Limit.REACTION: "the autoscaler has not asked for machines yet",
-    Limit.CEILING: "a limit on the number of nodes is reached",
+    Limit.CEILING: "no more may come: a limit on nodes is reached, or their NodePool is not Ready",
     Limit.LAUNCH_RATE: "the cloud does not start machines faster",
     Limit.OWN_WINDOW: "the JoinThrottle waits until it has seen that the API servers keep up",
     Limit.BOOT: "the machines are ordered and still booting",
