@@ -277,8 +277,8 @@ def _closed(pools: Sequence[NodePool], nodes: Iterable[Node], pod: Pod | None) -
         name, limits = pool.metadata.name, pool.spec.limits or {}
         if why_not[name]:
             continue
-        if not pool.is_usable:
-            steps.append(Step(what=f"nodepool {name} is not Ready", message=pool.readiness))
+        if pool.unready is not None:
+            steps.append(Step(what=f"nodepool {name} is not Ready", message=pool.unready.message))
         elif not _has_room(limits, pool.status.resources, pod.requests if pod else {}):
             steps.append(Step(what=f"nodepool {name} is at its limits", message=_amounts(limits)))
         elif not _has_room(limits, pool.status.resources, _smallest(sizes[name])):

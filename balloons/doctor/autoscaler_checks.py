@@ -394,16 +394,16 @@ def never_disrupted(facts: Facts) -> Iterator[Trouble]:
     "KB036",
     Severity.WARNING,
     about="Karpenter passes over a NodePool that is not Ready, mostly because its NodeClass is gone or finds no image, "
-    "subnet or role. Pods that only this pool could serve wait, and nothing else says why.",
+    "subnet or role. Pods that only this pool could serve wait.",
     needs=(kinds.NODE_POOLS,),
 )
 def pool_not_ready(facts: Facts) -> Iterator[Trouble]:
     """A NodePool that is not Ready."""
     for pool in seen_cluster.node_pools(facts.cluster):
-        if not pool.is_usable:
+        if pool.unready is not None:
             yield Trouble(
                 f"nodepool/{pool.metadata.name}",
-                f"Karpenter orders no machines from it: {pool.readiness or 'it is not Ready'}",
+                f"Karpenter orders no machines from it: {pool.unready.message or 'it is not Ready'}",
                 f"kubectl describe nodepool {pool.metadata.name}  # and the NodeClass that it names",
             )
 

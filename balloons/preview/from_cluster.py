@@ -150,8 +150,8 @@ def of_node_pool(node_pool: NodePool, size: Resources | None) -> Ceiling | None:
     None without limits, or where nothing tells how large a machine is.
     """
     named = f"NodePool/{node_pool.metadata.name}"
-    if not node_pool.is_usable:
-        detail = ": ".join(filter(None, ("not Ready", node_pool.readiness)))
+    if node_pool.unready is not None:
+        detail = ": ".join(filter(None, ("not Ready", node_pool.unready.message)))
         return Ceiling(name=named, nodes=0, detail=detail, is_closed=True)
     amounts = _limits(node_pool)
     resources = node_pool.status.resources

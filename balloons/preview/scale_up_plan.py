@@ -304,8 +304,9 @@ def _broken(plan: ScaleUpPlan) -> list[str]:
     if plan.ceiling is not None:
         asked, missing = count(plan.asked.add, "node"), plan.asked.add - plan.coming
         which = f"{missing:,} of {asked} cannot come" if plan.coming else f"none of {asked} can come"
-        room = f"leaves room for {plan.ceiling.nodes:,}" if plan.ceiling.nodes > 0 else "leaves no room"
-        broken.append(f"{which}: {plan.ceiling.name} {f'is {plan.ceiling.detail}' if plan.ceiling.is_closed else room}")
+        room = f"room for {plan.ceiling.nodes:,}" if plan.ceiling.nodes > 0 else "no room"
+        why = f"is {plan.ceiling.detail}" if plan.ceiling.is_closed else f"leaves {room}"
+        broken.append(f"{which}: {plan.ceiling.name} {why}")
     if plan.forecast is not None:
         broken += _broken_in_time(plan.forecast, plan.asked.within_s)
         broken += _broken_by_load(plan.forecast, plan.inputs.controllers.kill_timer_s.value)

@@ -101,15 +101,13 @@ class NodePool(msgspec.Struct, frozen=True):
     @property
     def is_usable(self) -> bool:
         """Whether Karpenter orders machines for pods from it: not while it says that the pool is not Ready."""
-        return all(
-            condition.status != "False" for condition in self.status.conditions or () if condition.type == "Ready"
-        )
+        return self.unready is None
 
     @property
-    def readiness(self) -> str:
-        """What Karpenter says of the pool being Ready, or of why it is not."""
-        said = (condition.message for condition in self.status.conditions or () if condition.type == "Ready")
-        return "; ".join(filter(None, said))
+    def unready(self) -> PoolCondition | None:
+        """The condition that says that it is not Ready, and why."""
+        known = self.status.conditions or ()
+        return next((c for c in known if c.type == "Ready" and c.status == "False"), None)
 
 
 class _ClaimCondition(msgspec.Struct, frozen=True, gc=False):
