@@ -66,6 +66,10 @@ def test_where_the_user_says_how_a_cold_start_begins_idle_cpu_adds_nothing() -> 
     assert law_settings(spec(window={"max": 10})).guess_trust == LawSettings().guess_trust > 0.0
 
 
+def test_no_lever_holds_a_machine_before_it_registers() -> None:
+    assert law_settings(spec(levers={"startupTaint": {"key": TAINT}})).registers_freely
+
+
 def test_rest_is_what_the_user_says() -> None:
     found = law_settings(
         spec(

@@ -30,7 +30,8 @@ async def failure(handler, **options) -> ReadError:
         with pytest.raises(ReadError) as caught:
             await scrape(api.url, **options)
         # A busy machine may take longer than a short limit to let the server see a request at all.
-        assert len(api.asked) <= 1
+        least = 0 if caught.value.outcome is ReadOutcome.TIMEOUT else 1
+        assert least <= len(api.asked) <= 1
         return caught.value
 
 
