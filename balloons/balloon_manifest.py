@@ -18,7 +18,7 @@ from balloons.api.pool import BalloonPool, Mode, Spread
 from balloons.view.claim import Term, away_from, deployment_name
 from balloons.view.shape import Shape, extended
 from throttler.kube.node import HOST_LABEL, INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
-from throttler.kube.pod import MANAGED_BY, POOL_LABEL, SHAPE_LABEL
+from throttler.kube.pod import MANAGED_BY, POOL_LABEL, PRIORITY_CLASS, SHAPE_LABEL
 from throttler.kube.quantities_and_durations import (
     QuantityError,
     Resources,
@@ -59,7 +59,6 @@ class BalloonSpec:
     requests: Resources
     replicas: int
     image: str
-    priority_class: str
     image_pull_secrets: tuple[str, ...] = ()
     names_user: bool = True
     left_out: tuple[str, ...] = ()
@@ -112,7 +111,7 @@ def pod_template(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str
     return {
         "metadata": {"labels": labels, "annotations": _annotations(pool)},
         "spec": {
-            "priorityClassName": spec.priority_class,
+            "priorityClassName": PRIORITY_CLASS,
             "terminationGracePeriodSeconds": 0,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,

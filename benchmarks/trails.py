@@ -247,7 +247,7 @@ class _NodeStory:
 
     def __init__(self, *, has_node: bool) -> None:
         self.has_node = has_node
-        self.wire, self.index, self.preemptions = _Wire(), Index(CLASS.metadata.name), Preemptions()
+        self.wire, self.index, self.preemptions = _Wire(), Index(), Preemptions()
         self.answers: dict[tuple[str, str], list[str]] = defaultdict(list)
         self.deployments: dict[ObjectKey, Deployment] = {}
 

@@ -48,11 +48,13 @@ from balloons.view.node_load_and_devices import USUAL_PRIORITY
 from balloons.view.snapshot import Deployment, Now, Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, Node
-from throttler.kube.pod import SHAPE_LABEL, Pod
+from throttler.kube.pod import PRIORITY_CLASS, SHAPE_LABEL, Pod
 from throttler.kube.reasons_and_events import MOST_ERROR_TEXT, Because, because
 from throttler.kube.selectors import can_match, matches
 from throttler.levers.lever import Lane
 
+SWEEP_AFTER_S = 600.0
+"""How long a pool must be gone before its balloons are removed."""
 _KINDS: Mapping[Strategy, tuple[str, ...]] = {
     Strategy.BALLOON: ("Deployment",),
     Strategy.CAPACITY_BUFFER: ("CapacityBuffer", "PodTemplate"),
@@ -93,7 +95,6 @@ class Purse:
 def sweep(
     snapshot: Snapshot,
     gone_since_s: Mapping[ObjectKey, float],
-    settings: DecideSettings,
     now: Now,
     untouched: Collection[ObjectKey],
 ) -> tuple[tuple[Action, ...], dict[ObjectKey, float]]:
@@ -106,7 +107,7 @@ def sweep(
     for pool, thing in _orphans(snapshot, untouched):
         left.setdefault(pool, []).append(thing)
     since = {pool: gone_since_s.get(pool, now.monotonic_s) for pool in left}
-    due = [pool for pool in sorted(left) if now.monotonic_s - since[pool] >= settings.sweep_after_s]
+    due = [pool for pool in sorted(left) if now.monotonic_s - since[pool] >= SWEEP_AFTER_S]
     actions = [
         _remove(thing, _why(pool, snapshot, now.monotonic_s - since[pool])) for pool in due for thing in left[pool]
     ]
@@ -188,7 +189,7 @@ def decide(
     """
     invalid = tuple(_refused(key, text) for key, text in sorted(snapshot.invalid.items()))
     refused = tuple(_turned_away(key, refusal) for key, refusal in sorted(snapshot.refused.items()))
-    left_alone = blind(snapshot, settings)
+    left_alone = blind(snapshot)
     if left_alone is not None:
         frozen, memory = _unseen(snapshot, memory, left_alone)
         return Decision((*invalid, *refused, *frozen)), replace(memory, gone_since_s={})
@@ -196,7 +197,7 @@ def decide(
     buffers = buffers_by_pool(snapshot)
     pools, failed = _look_at_all(snapshot, memory, buffers, ages_s(unready, now), settings, now)
     active = [own.view.census for own in pools if own.gives_way]
-    ours = snapshot.priority_classes.get(settings.priority_class)
+    ours = snapshot.priority_classes.get(PRIORITY_CLASS)
     # Over all pools that give way: a pod is given one node, and not one per pool.
     reserved = reserve(
         snapshot.waiting,
@@ -204,7 +205,6 @@ def decide(
         [node for census in active for node in census.holdable],
         snapshot.loads,
         memory.reserved or Reservations(),
-        settings,
         ours.value if ours else USUAL_PRIORITY,
         now,
     )
@@ -212,7 +212,7 @@ def decide(
     case = Case(snapshot, settings, now, reserved, _annotated(snapshot), buffers)
     decisions, pool_memory = _decide_all(pools, case, memory, purse)
     touched = {own.view.pool.key for own in pools if own.left_alone is None and not own.is_resting}
-    sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now, snapshot.pools.keys() - touched)
+    sweeps, gone = sweep(snapshot, memory.gone_since_s, now, snapshot.pools.keys() - touched)
     decided = Decision((*invalid, *refused, *failed, *decisions), sweeps)
     return decided, Memory(reserved, pool_memory, gone, unready)
 
@@ -275,12 +275,12 @@ def _look_at_all(
             ages = Ages(unready, {late: now.monotonic_s - since_s for late, since_s in past.late_since_s.items()})
             templates = buffers.get(pool.key, PoolBuffers()).templates
             claim, earlier = snapshot.claims[pool.key], pools[:at]
-            view = view_of(pool, claim, snapshot, labelled, settings, now, ages, past.refusals, earlier, templates)
+            view = view_of(pool, claim, snapshot, labelled, now, ages, past.refusals, earlier, templates)
             late_since = {late: past.late_since_s.get(late, now.monotonic_s) for late in view.late}
             balloons = [balloon.uid for balloon in snapshot.failed.get(pool.key, ())]
             failed_since = {uid: past.failed_since_s.get(uid, now.monotonic_s) for uid in balloons}
             own = replace(past, late_since_s=late_since, refusals=view.refusals, failed_since_s=failed_since)
-            own, shrunken = believe(view, snapshot.nodes, own, settings, now)
+            own, shrunken = believe(view, snapshot.nodes, own, now)
             left_alone = why_left_alone(view, snapshot, settings) or shrunken
             cases.append(PoolCase(view, own, left_alone, is_resting=pool.key in snapshot.resting))
         except Exception as error:  # noqa: BLE001 - one pool's error never changes another's decision

@@ -15,6 +15,7 @@ from balloons.decide.settings import DecideSettings
 from balloons.view.shape import are_alike
 from balloons.view.snapshot import Now, Snapshot
 from throttler.kube.node import Node
+from throttler.kube.pod import PRIORITY_CLASS
 from throttler.kube.reasons_and_events import Because, because
 
 IMAGE_VOLUMES_SINCE = 35
@@ -23,6 +24,17 @@ PRIORITIES = range(-10, 0)
 """Values a balloon's class may have: below -10 cluster-autoscaler does not count the pod, 0 is ordinary work."""
 MOST_NAMES = 5
 """Nodes that a sentence names."""
+REMOVED_SHARE, REMOVED_AT_LEAST = 0.2, 10
+"""Largest share of a pool's balloons that one removal period may take away, but always up to this many."""
+REMOVAL_PERIOD_S = 10.0
+"""How long a removal counts against the limit; the usual interval between decisions."""
+VANISHED_SHARE, VANISHED_AT_LEAST = 0.2, 3
+"""A pool that loses more than this share of its nodes at once is frozen, if at least this many are gone, so that small
+pools can lose a node."""
+FREEZE_S = 300.0
+"""How long a shrunken view must last before it is believed."""
+STALE_AFTER_S = 75.0
+"""A view older than this moves nothing; a quiet watch is silent for up to a minute (decision 0006)."""
 
 
 def why_left_alone(view: PoolView, snapshot: Snapshot, settings: DecideSettings) -> Because | None:
@@ -33,11 +45,11 @@ def why_left_alone(view: PoolView, snapshot: Snapshot, settings: DecideSettings)
         return None
     if view.pool.spec.strategy is Strategy.CAPACITY_BUFFER and not snapshot.buffer_version:
         return because(Reason.NO_BUFFERS)
-    return _priority_problem(snapshot, settings) or _image_problem(view, snapshot, settings)
+    return _priority_problem(snapshot) or _image_problem(view, snapshot, settings)
 
 
-def _priority_problem(snapshot: Snapshot, settings: DecideSettings) -> Because | None:
-    priority_class = snapshot.priority_classes.get(settings.priority_class)
+def _priority_problem(snapshot: Snapshot) -> Because | None:
+    priority_class = snapshot.priority_classes.get(PRIORITY_CLASS)
     if priority_class is None:
         problem = "does not exist"
     elif priority_class.value not in PRIORITIES:
@@ -46,7 +58,7 @@ def _priority_problem(snapshot: Snapshot, settings: DecideSettings) -> Because |
         problem = f"has preemptionPolicy {priority_class.preemption_policy}, accepted is Never"
     else:
         return None
-    return because(Reason.NO_PRIORITY_CLASS, name=settings.priority_class, problem=problem)
+    return because(Reason.NO_PRIORITY_CLASS, name=PRIORITY_CLASS, problem=problem)
 
 
 def _image_problem(view: PoolView, snapshot: Snapshot, settings: DecideSettings) -> Because | None:
@@ -127,17 +139,17 @@ def notes(view: PoolView, too_small: Iterable[str]) -> tuple[Because, ...]:
     return (*notes, *(because(Reason.TOO_SMALL, shape=name) for name in sorted(too_small)))
 
 
-def blind(snapshot: Snapshot, settings: DecideSettings) -> Because | None:
+def blind(snapshot: Snapshot) -> Because | None:
     """Why nothing at all may move, if so: caches incomplete or too old."""
     if not snapshot.is_complete:
         return because(Reason.INCOMPLETE_VIEW, missing=", ".join(snapshot.missing))
-    if snapshot.age_s > settings.stale_after_s:
+    if snapshot.age_s > STALE_AFTER_S:
         return because(Reason.STALE_VIEW, age=snapshot.age_s)
     return None
 
 
 def believe(
-    view: PoolView, nodes: Mapping[str, Node], memory: PoolMemory, settings: DecideSettings, now: Now
+    view: PoolView, nodes: Mapping[str, Node], memory: PoolMemory, now: Now
 ) -> tuple[PoolMemory, Because | None]:
     """Whether the view may be believed; `nodes` are all of the cluster.
 
@@ -153,26 +165,24 @@ def believe(
     away.update(node.name for node in by_state[NodeState.JOINING] if not node.is_ready)
     before = memory.valued
     gone = sum(1 for name in before - valued if name not in nodes or name in away)
-    is_shrunken = gone >= settings.vanished_at_least and gone > settings.vanished_share * len(before)
+    is_shrunken = gone >= VANISHED_AT_LEAST and gone > VANISHED_SHARE * len(before)
     if not is_shrunken:
         return replace(memory, valued=valued, shrunken_since_s=None), None
     since_s = memory.shrunken_since_s if memory.shrunken_since_s is not None else now.monotonic_s
-    wait_s = since_s + settings.freeze_s - now.monotonic_s
+    wait_s = since_s + FREEZE_S - now.monotonic_s
     if wait_s <= 0:
         return replace(memory, valued=valued, shrunken_since_s=None), None
     frozen = because(Reason.SHRUNKEN_VIEW, gone=gone, before=len(before), wait=wait_s)
     return replace(memory, shrunken_since_s=since_s), frozen
 
 
-def removal_limit(memory: PoolMemory, balloons: int, settings: DecideSettings, now: Now) -> int:
+def removal_limit(memory: PoolMemory, balloons: int, now: Now) -> int:
     """How many of a pool's balloons may be removed now, given those removed within the last period."""
-    recent = sum(count for at_s, count in memory.removed if now.monotonic_s - at_s < settings.removal_period_s)
-    return max(0, max(settings.removed_at_least, int(settings.removed_share * (balloons + recent))) - recent)
+    recent = sum(count for at_s, count in memory.removed if now.monotonic_s - at_s < REMOVAL_PERIOD_S)
+    return max(0, max(REMOVED_AT_LEAST, int(REMOVED_SHARE * (balloons + recent))) - recent)
 
 
-def recent_removals(
-    memory: PoolMemory, count: int, settings: DecideSettings, now: Now
-) -> tuple[tuple[float, int], ...]:
+def recent_removals(memory: PoolMemory, count: int, now: Now) -> tuple[tuple[float, int], ...]:
     """What to remember of removals, `count` more among them: those that count against the limit."""
-    recent = tuple(r for r in memory.removed if now.monotonic_s - r[0] < settings.removal_period_s)
+    recent = tuple(r for r in memory.removed if now.monotonic_s - r[0] < REMOVAL_PERIOD_S)
     return (*recent, (now.monotonic_s, count)) if count else recent

@@ -102,7 +102,7 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     aim = _aim(view, case, len(free), len(reserved), waiting, allowance, memory.granted)
     asked = _ask(view, aim, memory.asked, case.now, is_shut=is_shut)
     aim = replace(aim, shape=asked.shape if asked is not None else "")
-    freed = releases(reserved, case.reserved, view.loads, settings)
+    freed = releases(reserved, case.reserved, view.loads)
     freed_nodes = {balloon.node for balloon, _ in freed}
     staying = [
         balloon
@@ -112,7 +112,7 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     ]
     going = being_removed(view, present)
     held = len(held_by_us(view)) if view.pool.spec.strategy is Strategy.ANNOTATE else present.total()
-    allowed = removal_limit(memory, held - going, settings, case.now)
+    allowed = removal_limit(memory, held - going, case.now)
     holding = hold(view, free, aim, staying, going + allowed)
     actions: tuple[Action, ...]
     too_small: tuple[str, ...] = ()
@@ -131,7 +131,7 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     why = _refused(view, present.total()) or _why(view, aim, holding, freed, len(reserved))
     let_go = [a for a in actions if isinstance(a, AnnotateNode) and None in a.annotations.values()]
     count = max(0, len(holding.victims) - len(view.leaving) - going) + len(let_go)
-    removed = recent_removals(memory, count, settings, case.now)
+    removed = recent_removals(memory, count, case.now)
     if own.is_resting and aim.granted is not None:
         # What it would start nobody writes: no other pool waits for it, and it was not let out.
         aim = replace(aim, granted=aim.granted - aim.starts, starts=0)

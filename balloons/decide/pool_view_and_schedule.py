@@ -29,7 +29,6 @@ from balloons.decide.census import (
     take_census,
 )
 from balloons.decide.refusing import NodeRefusal, hosts_left_out, refusals, sought_by_karpenter
-from balloons.decide.settings import DecideSettings
 from balloons.view.claim import Claim, Term, deployment_name, is_bought_by_karpenter, selectors_to_avoid
 from balloons.view.node_load_and_devices import EMPTY, NodeLoad
 from balloons.view.shape import (
@@ -181,7 +180,6 @@ def view_of(
     claim: Claim,
     snapshot: Snapshot,
     labelled: PoolDeployments,
-    settings: DecideSettings,
     now: Now,
     ages: Ages,
     refused: Mapping[str, NodeRefusal] | None = None,
@@ -208,10 +206,7 @@ def view_of(
     vacant = {name: shape for name, shape in remembered.items() if name not in shapes.by_name}
     shapes = replace(shapes, by_name={**shapes.by_name, **vacant})
     in_use = {name: pod_requests(template) for name, template in stored.items()}
-    requests = {
-        name: balloon_requests(pool, shape, settings.default_slack, in_use.get(name))
-        for name, shape in shapes.by_name.items()
-    }
+    requests = {name: balloon_requests(pool, shape, in_use.get(name)) for name, shape in shapes.by_name.items()}
     terms = {name: stored_terms(deployment.spec) for name, deployment in deployments.items()}
     tried = _types_tried(pool, claim, shapes, terms.get(ANY_TYPE))
     if (wanted := requests.get(shapes.main)) and _takes_any_type(pool, shapes, tried):

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import cmp_to_key
 from math import ceil, log2
 
-from balloons.decide.settings import DecideSettings
 from balloons.view.node_load_and_devices import EMPTY, NodeLoad
 from balloons.view.snapshot import Now
 from throttler.kube.node import HOST_LABEL, Node
@@ -29,6 +28,10 @@ MOST_LOOKS = 200_000
 """Nodes looked at one by one in one decision (some 60 ms); what is not placed by then waits for the next one."""
 MOST_CLASSES = 64
 """Different kinds of pods looked at per decision; the others have their turn in the next ones."""
+BURST_AT_LEAST = 2
+"""Waiting pods from which balloons are released in bulk; a single pod is faster left to the scheduler."""
+RESERVATION_S = 60.0
+"""How long a node stays free for a pod that was given it."""
 RETRY = 10
 """A pod that did not take the node it was given is tried again after so many times the reservation."""
 ClassKey = tuple[object, ...]
@@ -246,21 +249,20 @@ def reserve(
     holdable: Sequence[Node],
     loads: Mapping[str, NodeLoad],
     before: Reservations,
-    settings: DecideSettings,
     balloon_priority: int,
     now: Now,
 ) -> Reservations:
     """Give waiting pods nodes: room on `open_nodes` first (busy ones of the pools), then holdable nodes without a
     balloon, then warm ones. `before` is what they were given last. Pods that did not take their node within
-    `reservation_s` are passed over, so that a pod that cannot be judged here never keeps nodes without a balloon for
+    `RESERVATION_S` are passed over, so that a pod that cannot be judged here never keeps nodes without a balloon for
     ever; after `RETRY` times as long they are tried again. A pod that nobody makes room for, and that did not take its
     room on an open node within that time, is kept off it by a rule that is not judged here: for it, and for its gang,
     open nodes no longer count."""
-    now_s, window_s = now.monotonic_s, settings.reservation_s
+    now_s = now.monotonic_s
     since_s, open_since_s = before.since_s, before.open_since_s
     candidates = [pod for pod in waiting if _is_to_be_scheduled(pod, balloon_priority)]
     pods = [pod for pod in candidates if _is_judged_here(pod)]
-    classes = _classes(p for p in pods if _has_turn(now_s - since_s.get(p.uid, now_s), window_s))
+    classes = _classes(p for p in pods if _has_turn(now_s - since_s.get(p.uid, now_s)))
     places_given: list[tuple[Pod, Node]] = []
     done: set[ClassKey] = set()
     if classes:
@@ -271,7 +273,7 @@ def reserve(
             if places.is_tired:
                 break
             done.add(key)
-            kept_off = {pod.uid for pod in members if now_s - open_since_s.get(pod.uid, now_s) >= window_s}
+            kept_off = {pod.uid for pod in members if now_s - open_since_s.get(pod.uid, now_s) >= RESERVATION_S}
             places_given += _places_for(members, wanted, places, kept_off)
     present = {key for key, _, _ in classes}
     had_turn = (before.looked & present) | done
@@ -313,8 +315,8 @@ def _is_left_to_us(pod: Pod) -> bool:
     return how is not None and (how.cannot_preempt or how.is_bound_by_volumes)
 
 
-def _has_turn(age_s: float, window_s: float) -> bool:
-    return window_s > 0 and age_s % (RETRY * window_s) < window_s
+def _has_turn(age_s: float) -> bool:
+    return age_s % (RETRY * RESERVATION_S) < RESERVATION_S
 
 
 def _in_turn(classes: Sequence[_Class], since_s: Mapping[str, float], looked: frozenset[ClassKey]) -> list[_Class]:
@@ -374,9 +376,7 @@ def _will_admit(node: Node, wanted: PodClass) -> bool:
     return untolerated(staying, wanted.tolerations) is None and selects(wanted, node.labels)
 
 
-def releases(
-    nodes: Iterable[Node], reserved: Reservations, loads: Mapping[str, NodeLoad], settings: DecideSettings
-) -> list[tuple[Pod, str]]:
+def releases(nodes: Iterable[Node], reserved: Reservations, loads: Mapping[str, NodeLoad]) -> list[tuple[Pod, str]]:
     """The balloons to delete on these reserved nodes, each with the pod that it gives way to; of fewer than make a
     burst only those `at_once`."""
     pairs = [
@@ -384,6 +384,6 @@ def releases(
         for name in sorted(node.name for node in nodes)
         if (load := loads.get(name) or EMPTY).balloons
     ]
-    if len(pairs) >= settings.burst_at_least:
+    if len(pairs) >= BURST_AT_LEAST:
         return pairs
     return [(balloon, taker) for balloon, taker in pairs if balloon.node in reserved.at_once]

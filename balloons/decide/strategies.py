@@ -94,7 +94,6 @@ def inflate(
                 requests,
                 replicas,
                 view.pool.spec.image or settings.image,
-                settings.priority_class,
                 settings.image_pull_secrets,
                 settings.names_user,
                 left_out=view.left_out[shape.name],
@@ -373,7 +372,7 @@ def buffer(
             continue
         image, names_user = settings.image, settings.names_user
         replicas, avoided = max(0, holding.replicas[shape.name] - held[shape.name]), view.avoided[shape.name]
-        spec = BalloonSpec(requests, replicas, image, settings.priority_class, names_user=names_user, avoided=avoided)
+        spec = BalloonSpec(requests, replicas, image, names_user=names_user, avoided=avoided)
         actions += _changed_buffer(view, shape, spec, snapshot, key, aim)
     if wanted:
         actions += _buffers_left(own, snapshot.buffer_version, {shape.name for shape in wanted})

@@ -9,7 +9,7 @@ from typing import Any
 from balloons.cluster import kinds
 from balloons.cluster.object_fields import is_true, name_of, namespace_of, pairs, part, parts, text, whole
 from balloons.doctor.check import Facts, Severity, Trouble, called, check, is_pause, selector_of, some, template_of
-from throttler.kube.pod import PodKind
+from throttler.kube.pod import PRIORITY_CLASS, PodKind
 from throttler.kube.quantities_and_durations import count, total
 from throttler.kube.selectors import matches
 
@@ -24,7 +24,6 @@ CUTOFF = -10
 "does."""
 LOWEST_FOR_KARPENTER = -(2**25)
 """Karpenter's eviction cost is 1 + priority / 2^25: from here on a node of such pods alone counts as empty."""
-OWN_CLASS = "kube-balloons"
 
 
 @check(
@@ -308,7 +307,7 @@ def _with_priority(facts: Facts, placeholder: Mapping[str, Any], value: int) -> 
         for name, priority_class in sorted(facts.classes.items())
         if whole(priority_class, "value") == value and text(priority_class, "preemptionPolicy") == "Never"
     )
-    own = OWN_CLASS if OWN_CLASS not in facts.classes else f"{OWN_CLASS}{value}"
+    own = PRIORITY_CLASS if PRIORITY_CLASS not in facts.classes else f"{PRIORITY_CLASS}{value}"
     name = next(fitting, own)
     made = f"kubectl create priorityclass {own} --value={value} --preemption-policy=Never && " if name == own else ""
     return made + _patch(placeholder, f'{{"spec":{{"template":{{"spec":{{"priorityClassName":"{name}"}}}}}}}}')
@@ -385,9 +384,9 @@ def not_above(facts: Facts) -> Iterator[Trouble]:
 def missing_class(facts: Facts) -> Iterator[Trouble]:
     """The balloons' PriorityClass is missing."""
     pools = facts.items(kinds.BALLOON_POOLS)
-    if pools and OWN_CLASS not in facts.classes:
+    if pools and PRIORITY_CLASS not in facts.classes:
         yield Trouble(
-            f"priorityclass/{OWN_CLASS}",
+            f"priorityclass/{PRIORITY_CLASS}",
             f"it does not exist: no balloon is made for {some(name_of(pool) for pool in pools)}",
             "kubectl apply -f manifests/base/priorityclass.yaml",
         )

@@ -202,7 +202,7 @@ class Service:
     def __init__(self, settings: ServiceSettings, metrics: Metrics, clients: Clients) -> None:
         clock = asyncio.get_running_loop().time
         wake, preemptions = Wake(clock), Preemptions()
-        index = Index(settings.decide.priority_class, settings.tenancy)
+        index = Index(settings.tenancy)
         self._settings = settings
         self._metrics = metrics
         self._clock = clock

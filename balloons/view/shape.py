@@ -24,6 +24,8 @@ from throttler.kube.quantities_and_durations import QuantityError, Resources, mi
 
 GRAIN = {"cpu": 10, "memory": 1024**2 * 1000}
 """Steps (milli-units) to which requests are rounded down: 10 millicores and 1 MiB."""
+DEFAULT_SLACK = {"cpu": "200m", "memory": "256Mi"}
+"""Room left on a node for DaemonSet pods to come, where the pool says nothing else of a resource."""
 KEPT_SHARE = 0.9
 """A request in use is kept while it still covers this share of what would be asked for anew."""
 ODD_SHARE = 0.1
@@ -294,9 +296,7 @@ def are_alike(shapes: Iterable[Shape]) -> bool:
     return sum(1 for shape in shapes if not shape.instance_type and not shape.is_vacant) > 1
 
 
-def balloon_requests(
-    pool: BalloonPool, shape: Shape, default_slack: Mapping[str, str], in_use: Resources | None
-) -> Resources | None:
+def balloon_requests(pool: BalloonPool, shape: Shape, in_use: Resources | None) -> Resources | None:
     """The balloon's requests on this shape in milli-units, or None when nothing is left for one.
 
     `in_use` are the requests of the Deployment or PodTemplate as it stands: they are kept while they fit and still hold
@@ -307,7 +307,7 @@ def balloon_requests(
         return in_use
     if asked.type is ShapeType.EXPLICIT:
         return parse_resources(asked.resources)
-    slack = parse_resources({**default_slack, **asked.slack})
+    slack = parse_resources({**DEFAULT_SLACK, **asked.slack})
     ideal = {name: _round_down(name, milli) for name, milli in minus(shape.room, slack).items()}
     if in_use:
         # A device that no node offers now is no reason for a change: its plugin is being started on all of them.

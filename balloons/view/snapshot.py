@@ -20,7 +20,7 @@ from balloons.view.node_load_and_devices import USUAL_PRIORITY, NodeLoad, load_o
 from throttler.kube.custom_objects import Refused
 from throttler.kube.metadata import Metadata, ObjectKey, key_of
 from throttler.kube.node import Node
-from throttler.kube.pod import Pod, PodKind
+from throttler.kube.pod import PRIORITY_CLASS, Pod, PodKind
 
 MOST_REFUSAL_TEXT = 400
 """Characters of the server's words that a status shows."""
@@ -182,8 +182,7 @@ class Circumstances:
 class Index:
     """All facts decisions read, filed by what they are looked up by."""
 
-    def __init__(self, priority_class: str, tenancy: Tenancy | None = None) -> None:
-        self._priority_class = priority_class
+    def __init__(self, tenancy: Tenancy | None = None) -> None:
         self._tenancy = tenancy or Tenancy()
         self._balloon_priority = USUAL_PRIORITY
         self._nodes: dict[str, Node] = {}
@@ -257,7 +256,7 @@ class Index:
             self._classes[after.metadata.name] = after
         elif before is not None:
             self._classes.pop(before.metadata.name, None)
-        ours = self._classes.get(self._priority_class)
+        ours = self._classes.get(PRIORITY_CLASS)
         value = ours.value if ours else USUAL_PRIORITY
         if value != self._balloon_priority:
             self._balloon_priority = value

@@ -16,7 +16,7 @@ from benchmarks.decide import population
 from benchmarks.decide.population import NAMESPACE, POOLS, Place, Reader, work_on
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node
-from throttler.kube.pod import Pod
+from throttler.kube.pod import PRIORITY_CLASS, Pod
 from throttler.kube.selectors import LabelSelector
 from throttler.kube.taints import Toleration
 
@@ -31,7 +31,7 @@ class Cluster:
 
     count: int
     reader: Reader = field(default_factory=Reader)
-    index: Index = field(default_factory=lambda: Index(SETTINGS.priority_class))
+    index: Index = field(default_factory=Index)
     nodes: list[Node] = field(default_factory=list)
     pods: dict[str, list[Pod]] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
@@ -39,7 +39,7 @@ class Cluster:
 
     def fill(self) -> None:
         """Add pools, nodes and pods."""
-        ours = PriorityClass(Metadata(SETTINGS.priority_class), value=-10, preemption_policy="Never")
+        ours = PriorityClass(Metadata(PRIORITY_CLASS), value=-10, preemption_policy="Never")
         self.index.change_priority_class(None, ours)
         for name in POOLS:
             self.index.change_pool(None, _pool(name))

@@ -18,7 +18,7 @@ from throttler.kube.store import Store
 
 def main(count: int, pending: int) -> dict[str, float]:
     """Resident bytes of the process with `count` nodes and balloons and `pending` waiting pods in caches and index."""
-    index, reader = Index("kube-balloons"), Reader()
+    index, reader = Index(), Reader()
     started = resident_bytes()
     nodes: Store[Node] = Store(lambda key, before, after: index.change_node(before, after))
     pods: Store[Pod] = Store(lambda key, before, after: index.change_pod(before, after))

@@ -75,7 +75,7 @@ def _deployment(count: int, spread: Spread) -> dict[str, Any]:
     metadata = Metadata(POOL, ACCOUNT_NAMESPACE, uid="uid", creation_timestamp=datetime.now(UTC))
     pool = BalloonPool(metadata, PoolSpec(PoolNodes(LabelSelector(POOL_LABELS)), Mode.HOLD, spread=spread))
     requests = parse_resources(LARGE if spread is Spread.EXCLUSIVE_REQUEST else SMALL)
-    return deployment(pool, Shape("explicit", "", {}), BalloonSpec(requests, count, DEFAULT_IMAGE, ACCOUNT_NAMESPACE))
+    return deployment(pool, Shape("explicit", "", {}), BalloonSpec(requests, count, DEFAULT_IMAGE))
 
 
 def _beside_nodes() -> list[PaperNode]:

@@ -149,12 +149,12 @@ def foreign_deployment(name: str = "foreign") -> Object:
 
 def our_deployment(name: str = "") -> Object:
     """What the service really applies, pre-pulled image included; its pod waits for ever."""
-    body = deployment(POOL, SHAPE, BalloonSpec(REQUESTS, 1, "registry.k8s.io/pause:3.10.1", "kube-balloons"))
+    body = deployment(POOL, SHAPE, BalloonSpec(REQUESTS, 1, "registry.k8s.io/pause:3.10.1"))
     return {**body, "metadata": {**body["metadata"], "namespace": NAMESPACE, "name": name or body["metadata"]["name"]}}
 
 
 def our_template() -> Object:
-    body = template_object(POOL, SHAPE, BalloonSpec(REQUESTS, 1, "registry.k8s.io/pause:3.10.1", "kube-balloons"))
+    body = template_object(POOL, SHAPE, BalloonSpec(REQUESTS, 1, "registry.k8s.io/pause:3.10.1"))
     return {**body, "metadata": {**body["metadata"], "namespace": NAMESPACE}}
 
 

@@ -20,6 +20,8 @@ POOL_LABEL = "kube-balloons.github.io/pool"
 """On every balloon pod and Deployment: the name of the BalloonPool, in the same namespace."""
 SHAPE_LABEL = "kube-balloons.github.io/shape"
 """On the same objects: which machine shape of the pool they are cut for."""
+PRIORITY_CLASS = "kube-balloons"
+"""The PriorityClass that balloons run at; its value must lie in [-10, -1]: cluster-autoscaler's cutoff is -10."""
 MANAGED_BY = {"app.kubernetes.io/managed-by": "kube-balloons"}
 """The mark beside these labels. Work may wear a pool's label, to say whose nodes it is meant for, and is not ours."""
 DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"

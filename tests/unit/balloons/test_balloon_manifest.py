@@ -27,7 +27,7 @@ from throttler.kube.taints import Toleration
 MANIFESTS = Path(__file__).parents[3] / "manifests"
 SHAPE = Shape("p5", "p5.48xlarge", {})
 REQUESTS = parse_resources({"cpu": "190", "memory": "2000Gi", "nvidia.com/gpu": "8"})
-SPEC = BalloonSpec(REQUESTS, 3, "registry.k8s.io/pause:3.10.1", "kube-balloons")
+SPEC = BalloonSpec(REQUESTS, 3, "registry.k8s.io/pause:3.10.1")
 HOST = "kubernetes.io/hostname"
 
 

@@ -4,16 +4,19 @@ The machine changes nodes, work and pools at will, crashes in the middle of deci
 caches; after each it checks what must hold whatever happened before.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from balloons.api.pool import Mode
+from balloons.decide import leave_alone
 from balloons.decide.census import NodeState, Rules, ages_s, take_census
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import (
@@ -26,17 +29,26 @@ from balloons.decide.decision_and_reasons import (
     Reason,
     ReleaseBalloon,
 )
+from balloons.decide.leave_alone import STALE_AFTER_S
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, claim_nodes, daemon, later, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import PodKind, Scheduling
 
-SETTINGS = DecideSettings(removed_at_least=2)
+SETTINGS = DecideSettings()
+REMOVED_AT_LEAST = 2
 """Small clusters meet the removal limit, too."""
 MOST_NODES = 8
 NOT_READY = frozenset({("Ready", "False")})
 HOLDABLE = (NodeState.WARM, NodeState.IDLE)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_removals() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(leave_alone, "REMOVED_AT_LEAST", REMOVED_AT_LEAST)
+        yield
 
 
 class Cluster(RuleBasedStateMachine):
@@ -144,7 +156,7 @@ class Cluster(RuleBasedStateMachine):
     def controllers_catch_up(self) -> None:
         self.world.settle()
 
-    @rule(changes=st.sampled_from([{"missing": ("pods",)}, {"age_s": SETTINGS.stale_after_s + 1}]))
+    @rule(changes=st.sampled_from([{"missing": ("pods",)}, {"age_s": STALE_AFTER_S + 1}]))
     def look_through_broken_caches(self, changes: dict[str, Any]) -> None:
         decided, memory = self._decide(**changes)
         for action in actions_of(decided):
@@ -172,7 +184,7 @@ class Cluster(RuleBasedStateMachine):
     def _removals_are_few(self, actions: list[Action]) -> None:
         marked = [a for a in actions if isinstance(a, MarkBalloon) and a.cost < 0]
         moved = [a for a in actions if isinstance(a, ReleaseBalloon) and not a.taker]
-        assert len(marked) + len(moved) <= SETTINGS.removed_at_least, "few are removed at once"
+        assert len(marked) + len(moved) <= REMOVED_AT_LEAST, "few are removed at once"
 
     def _marks_come_first_and_deletes_last(self, actions: list[Action]) -> None:
         order = {MarkBalloon: 0, ApplyObject: 1, DeleteObject: 1, ReleaseBalloon: 2}

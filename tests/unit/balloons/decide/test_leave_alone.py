@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, NotWarm, NotWarmTaint, PoolNodes
-from balloons.decide.decide import decide
+from balloons.decide.decide import SWEEP_AFTER_S, decide
 from balloons.decide.decision_and_reasons import (
     Action,
     ApplyObject,
@@ -390,7 +390,7 @@ def test_blind_time_does_not_count_for_the_sweep() -> None:
     story.step(60.0)
     for _ in range(3):
         assert not actions(story.step(300.0, missing=("balloonpools (404)",)))
-    assert not actions(story.step(SETTINGS.sweep_after_s)), "the CRD is back, and its pools are not yet"
+    assert not actions(story.step(SWEEP_AFTER_S)), "the CRD is back, and its pools are not yet"
     story.world.pools = pools
     story.step()
     assert len(story.world.balloons()) == 3
@@ -399,7 +399,7 @@ def test_blind_time_does_not_count_for_the_sweep() -> None:
 def test_what_is_gone_in_full_view_is_swept() -> None:
     story = Story(3).settled()
     story.world.pools = {}
-    story.step(SETTINGS.sweep_after_s)
+    story.step(SWEEP_AFTER_S)
     assert actions(story.step())
 
 
@@ -618,19 +618,19 @@ def test_a_pool_that_cannot_be_looked_at_keeps_what_is_remembered_of_it(monkeypa
 
 
 def test_a_fifth_of_a_large_pool_may_go_within_one_period_and_then_a_fifth_of_the_rest() -> None:
-    assert removal_limit(PoolMemory(), 100, SETTINGS, NOW) == 20
-    memory = PoolMemory(removed=recent_removals(PoolMemory(), 15, SETTINGS, NOW))
-    assert removal_limit(memory, 85, SETTINGS, later(NOW, 5.0)) == 5, "those that went count as there"
-    assert removal_limit(memory, 85, SETTINGS, later(NOW, SETTINGS.removal_period_s)) == 17
+    assert removal_limit(PoolMemory(), 100, NOW) == 20
+    memory = PoolMemory(removed=recent_removals(PoolMemory(), 15, NOW))
+    assert removal_limit(memory, 85, later(NOW, 5.0)) == 5, "those that went count as there"
+    assert removal_limit(memory, 85, later(NOW, 10.0)) == 17
 
 
 def test_ten_of_a_small_pool_may_go_within_one_period() -> None:
-    assert removal_limit(PoolMemory(), 12, SETTINGS, NOW) == 10
-    memory = PoolMemory(removed=recent_removals(PoolMemory(), 10, SETTINGS, NOW))
-    assert removal_limit(memory, 2, SETTINGS, later(NOW, 9.9)) == 0
-    assert removal_limit(memory, 2, SETTINGS, later(NOW, 10.0)) == 10
-    assert recent_removals(memory, 0, SETTINGS, later(NOW, 9.9)) == memory.removed
-    assert recent_removals(memory, 0, SETTINGS, later(NOW, 10.0)) == ()
+    assert removal_limit(PoolMemory(), 12, NOW) == 10
+    memory = PoolMemory(removed=recent_removals(PoolMemory(), 10, NOW))
+    assert removal_limit(memory, 2, later(NOW, 9.9)) == 0
+    assert removal_limit(memory, 2, later(NOW, 10.0)) == 10
+    assert recent_removals(memory, 0, later(NOW, 9.9)) == memory.removed
+    assert recent_removals(memory, 0, later(NOW, 10.0)) == ()
 
 
 @given(st.integers(0, 500), st.lists(st.tuples(st.floats(0.0, 20.0), st.integers(0, 500)), max_size=12))
@@ -641,10 +641,10 @@ def test_no_period_takes_more_than_the_limit_whatever_is_wanted_when(
     removals: list[tuple[float, int, int]] = []
     for wait_s, wanted in wishes:
         now = later(now, wait_s)
-        count = min(wanted, balloons, removal_limit(memory, balloons, SETTINGS, now))
-        memory = PoolMemory(removed=recent_removals(memory, count, SETTINGS, now))
+        count = min(wanted, balloons, removal_limit(memory, balloons, now))
+        memory = PoolMemory(removed=recent_removals(memory, count, now))
         removals.append((now.monotonic_s, count, balloons))
         balloons -= count
     for number, (start_s, _, before) in enumerate(removals):
-        within = sum(count for at_s, count, _ in removals[number:] if at_s - start_s < SETTINGS.removal_period_s)
-        assert within <= max(SETTINGS.removed_at_least, SETTINGS.removed_share * before)
+        within = sum(count for at_s, count, _ in removals[number:] if at_s - start_s < 10.0)
+        assert within <= max(10, 0.2 * before)

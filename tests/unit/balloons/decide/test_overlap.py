@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes, Strategy
 from balloons.balloon_manifest import stored_terms
-from balloons.decide.decide import decide
+from balloons.decide.decide import SWEEP_AFTER_S, decide
 from balloons.decide.decision_and_reasons import Decision, Memory
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import MOST_TERMS, Term, away_from
@@ -165,7 +165,7 @@ def renamed(**changes: Any) -> Run:
 def test_a_pool_that_is_renamed_buys_no_second_set_of_nodes() -> None:
     """Its balloons go after ten minutes, and until then the new pool had all of its nodes bought once more."""
     run = renamed()
-    run.seconds(int(SETTINGS.sweep_after_s) - 10)
+    run.seconds(int(SWEEP_AFTER_S) - 10)
     assert (run.held_by(OLDER), run.held_by(YOUNGER)) == (["n000", "n001", "n002"], [])
     run.seconds(20)
     assert (run.held_by(OLDER), run.held_by(YOUNGER)) == ([], ["n000", "n001", "n002"])

@@ -158,13 +158,6 @@ def test_pods_that_have_ended_or_are_about_to_are_ignored(change: dict[str, bool
     assert not actions(decided_for(warm_world(), pods))
 
 
-def test_where_no_node_may_be_reserved_none_is_released() -> None:
-    world = warm_world()
-    world.add(*gang(4))
-    decided, _ = decide(world.snapshot(), Memory(), DecideSettings(reservation_s=0.0), NOW)
-    assert (decided.pools[0].because.reason, released(decided)) == (Reason.STEADY, [])
-
-
 def test_a_reserved_node_without_a_balloon_has_none_to_give() -> None:
     decided = decided_for(warm_world(3, size=2), gang(3))
     assert len(released(decided)) == 2
@@ -320,9 +313,7 @@ def test_classes_of_others_cost_one_look_per_group_of_nodes(looked_at: list[str]
 def test_a_class_that_names_its_host_gets_that_one() -> None:
     world = World.of(a_pool(), nodes=nodes(5))
     here = Scheduling(is_tried=True, node_selector={"kubernetes.io/hostname": "n003"})
-    found = reserve(
-        [work("w", scheduling=here)], [], list(world.nodes.values()), {}, Reservations(), SETTINGS, -10, NOW
-    )
+    found = reserve([work("w", scheduling=here)], [], list(world.nodes.values()), {}, Reservations(), -10, NOW)
     assert set(found.taker) == {"n003"}
 
 
@@ -330,7 +321,7 @@ def test_a_class_that_names_its_host_gets_that_one() -> None:
 def test_nodes_that_are_closed_are_no_group_of_the_open_ones(change: dict[str, Any]) -> None:
     members = nodes(2)
     members["n000"] = msgspec.structs.replace(members["n000"], **change)
-    found = reserve([work("w")], [], list(members.values()), {}, Reservations(), SETTINGS, -10, NOW)
+    found = reserve([work("w")], [], list(members.values()), {}, Reservations(), -10, NOW)
     assert set(found.taker) == {"n001"}
 
 
@@ -346,15 +337,15 @@ def test_every_class_is_looked_at_in_turn(blockers: int, fitting: int, most: int
         how = Scheduling(is_tried=True, gang=f"big-{i}")
         pods += [work(f"big-{i}-{k}", priority=5, scheduling=how) for k in range(fitting + 1)]
     pods += [work(f"own-{k}", scheduling=Scheduling(is_tried=True, gang="own")) for k in range(fitting)]
-    members, limits = list(nodes(fitting).values()), DecideSettings()
+    members = list(nodes(fitting).values())
     found = Reservations()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(release, "MOST_CLASSES", most)
         for second in range(blockers // most + 1):
-            found = reserve(pods, [], members, {}, found, limits, -10, later(NOW, second))
+            found = reserve(pods, [], members, {}, found, -10, later(NOW, second))
         assert len(found.taker) == fitting
         for second in range(20, 25):
-            found = reserve(pods, [], members, {}, found, limits, -10, later(NOW, second))
+            found = reserve(pods, [], members, {}, found, -10, later(NOW, second))
             assert len(found.taker) == fitting, "a class that was given nodes keeps them"
 
 
@@ -376,9 +367,9 @@ def test_a_class_that_was_not_reached_comes_first_next_time(monkeypatch: pytest.
     monkeypatch.setattr(release, "MOST_LOOKS", 5)
     large = [work(f"big-{i}", priority=5, scheduling=Scheduling(is_tried=True, gang="big")) for i in range(11)]
     members = list(nodes(10).values())
-    first = reserve([*large, work("own")], [], members, {}, Reservations(), SETTINGS, -10, NOW)
+    first = reserve([*large, work("own")], [], members, {}, Reservations(), -10, NOW)
     assert first.taker == {}
-    found = reserve([*large, work("own")], [], members, {}, first, SETTINGS, -10, later(NOW, 1.0))
+    found = reserve([*large, work("own")], [], members, {}, first, -10, later(NOW, 1.0))
     assert set(found.taker.values()) == {"jobs/own"}
 
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from balloons.api.pool import Mode, PoolNodes, Strategy
-from balloons.decide.decide import decide
+from balloons.decide.decide import SWEEP_AFTER_S, decide
 from balloons.decide.decision_and_reasons import ApplyObject, Decision, DeleteObject, Memory
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import Bound, Refusal
@@ -88,7 +88,7 @@ def test_what_is_left_of_one_that_is_gone_is_swept_and_the_others_stays() -> Non
     world, memory = warm()
     del world.pools[THEIRS]
     _, memory = step(world, memory, 20)
-    decided, _ = step(world, memory, 20 + SETTINGS.sweep_after_s)
+    decided, _ = step(world, memory, 20 + SWEEP_AFTER_S)
     assert {action.key.namespace for action in decided.sweeps if isinstance(action, DeleteObject)} == {"team-b"}
     assert held(world) == {"team-a": A_NODES}
 
@@ -99,7 +99,7 @@ def test_nodes_that_one_annotated_are_let_go_when_it_is_gone_and_the_others_are_
     assert told == {**dict.fromkeys(A_NODES, "team-a/gpu"), **dict.fromkeys(B_NODES, "team-b/gpu")}
     del world.pools[POOL_KEY]
     _, memory = step(world, memory, 20)
-    step(world, memory, 20 + SETTINGS.sweep_after_s)
+    step(world, memory, 20 + SWEEP_AFTER_S)
     assert {name for name, node in world.nodes.items() if HELD_BY_ANNOTATION in node.annotations} == B_NODES
 
 
@@ -108,7 +108,7 @@ def test_nodes_that_one_annotated_stay_annotated_where_another_service_serves_it
     world, memory = warm(strategy=Strategy.ANNOTATE)
     theirs = world.pools.pop(THEIRS)
     refused = {theirs.key: Refusal(Bound.NAMESPACES, "namespace team-b is not served; served: team-a")}
-    for seconds in (20, 30 + SETTINGS.sweep_after_s):
+    for seconds in (20, 30 + SWEEP_AFTER_S):
         decided, memory = step(world, memory, seconds, refused=refused)
         assert decided.sweeps == ()
     assert {name for name, node in world.nodes.items() if HELD_BY_ANNOTATION in node.annotations} == A_NODES | B_NODES

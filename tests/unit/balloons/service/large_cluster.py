@@ -333,7 +333,7 @@ async def serving(cluster: LargeCluster) -> AsyncIterator[Any]:
     """The service's parts at work; gives them by name."""
     clock = asyncio.get_running_loop().time
     client = client_for(cluster)
-    index, wake, metrics, preemptions = Index(CLASS), Wake(clock), Metrics("test"), Preemptions()
+    index, wake, metrics, preemptions = Index(), Wake(clock), Metrics("test"), Preemptions()
     watches = Watches(client, index, wake, metrics, preemptions, clock=clock)
     status_writer = PoolStatusWriter(client, index.pool, Announcer("me"), metrics, clock)
     writes = PoolWrites(

@@ -138,7 +138,7 @@ async def test_balloons_whose_crd_is_deleted_stay_while_it_is_gone() -> None:
 
 async def test_nobody_waits_for_a_balloon_to_go_while_pods_are_not_seen() -> None:
     """It was released just before the view was lost: what keeps maxSize was put off for two minutes."""
-    clock, index = asyncio.get_running_loop().time, Index("kube-balloons")
+    clock, index = asyncio.get_running_loop().time, Index()
     watches = Watches(cast(Any, None), index, Wake(clock), Metrics("test"), Preemptions(), clock=clock)
     index.change_pod(None, work("balloon", "n1"))
     assert not watches.is_complete

@@ -84,7 +84,7 @@ class Scene:
         self.wake = Wake(clock)
         writes: Any = self.writes
         self.loop = DecisionLoop(
-            Index("kube-balloons"),
+            Index(),
             self.view,
             writes,
             self.wake,

@@ -44,7 +44,7 @@ class FakePacing:
 class Scene:
     def __init__(self, pacing: FakePacing, pool: BalloonPool) -> None:
         self.view, self.writes, self.pacing = FakeView(), FakeWrites(), pacing
-        self.index = Index("kube-balloons")
+        self.index = Index()
         self.index.change_priority_class(None, CLASS)
         self.index.change_pool(None, pool)
         self.index.change_node(None, a_node("n1"))

@@ -58,7 +58,7 @@ def settled(*pools: BalloonPool, ticks: int = 4) -> World:
 
 def seen_by(tenancy: Tenancy, world: World) -> Snapshot:
     """The world through an index that serves so."""
-    index = Index(CLASS.metadata.name, tenancy)
+    index = Index(tenancy)
     for node in world.nodes.values():
         index.change_node(None, node)
     for pod in world.pods.values():
@@ -193,7 +193,7 @@ def broken(name: str, namespace: str, created_s: float = 1.0) -> RefusedPool:
 
 
 def test_a_broken_pool_of_a_namespace_that_is_not_served_is_not_served_like_any_other() -> None:
-    index = Index(CLASS.metadata.name, SERVED)
+    index = Index(SERVED)
     for namespace in ("team-a", "tenant-x"):
         index.change_pool(None, broken("bad", namespace))
     lost = {ObjectKey(namespace, "lost"): "no object" for namespace in ("team-a", "tenant-x")}
@@ -206,7 +206,7 @@ def test_a_broken_pool_of_a_namespace_that_is_not_served_is_not_served_like_any_
 
 
 def test_broken_pools_count_among_those_of_their_namespace() -> None:
-    index = Index(CLASS.metadata.name, Tenancy(pools_per_namespace=2))
+    index = Index(Tenancy(pools_per_namespace=2))
     for name, created_s in (("first", 1.0), ("third", 3.0)):
         index.change_pool(None, broken(name, "team-a", created_s))
     for name, created_s in (("second", 2.0), ("fourth", 4.0)):
@@ -264,7 +264,7 @@ def test_work_that_wears_our_label_stays_work(pod: Pod, kind: PodKind) -> None:
 
 
 def test_nothing_of_this_reads_a_deployment_without_labels() -> None:
-    index = Index(CLASS.metadata.name, SERVED)
+    index = Index(SERVED)
     there = Deployment(Metadata("x", "platform"), {})
     index.change_deployment(None, there)
     index.change_deployment(there, None)
@@ -300,7 +300,7 @@ def seen_by_name(claim: Claim) -> dict[str, Any]:
 @given(st.lists(st.lists(EVENT, min_size=1, max_size=6), max_size=8))
 @example([[("node", "n0", "gpu"), ("pod", "n0", "old"), ("pool", 1, "there")], [("node", "n0", "gone")]])
 def test_claims_of_a_snapshot_are_those_worked_out_anew(rounds: list[list[tuple[str, Any, str]]]) -> None:
-    index = Index(CLASS.metadata.name)
+    index = Index()
     nodes: dict[str, Any] = {}
     pods: dict[str, Any] = {}
     pools: dict[int, Any] = {}

@@ -28,7 +28,6 @@ from tests.world import a_node, a_pool, daemon, work
 from throttler.kube.node import INSTANCE_TYPE_LABEL, Node
 from throttler.kube.quantities_and_durations import Resources, parse_resources
 
-SLACK = {"cpu": "200m", "memory": "256Mi"}
 RULES = Rules.of(a_pool(), 0.0)
 
 
@@ -54,7 +53,7 @@ def shapes_of(
 
 
 def requests(shape: Shape, in_use: Resources | None = None, **shape_spec: Any) -> Resources | None:
-    return balloon_requests(a_pool(shape=ShapeSpec(**shape_spec)), shape, SLACK, in_use)
+    return balloon_requests(a_pool(shape=ShapeSpec(**shape_spec)), shape, in_use)
 
 
 def test_a_balloon_takes_what_daemonsets_and_slack_leave() -> None:

@@ -50,7 +50,7 @@ def view(index: Index, **more: object) -> Snapshot:
 
 
 def test_pod_that_gets_a_node_leaves_the_waiting_ones() -> None:
-    index = Index(CLASS)
+    index = Index()
     waiting, bound = pod("a"), pod("a", "n1")
     index.change_pod(None, waiting)
     assert view(index).waiting == (waiting,)
@@ -60,7 +60,7 @@ def test_pod_that_gets_a_node_leaves_the_waiting_ones() -> None:
 
 
 def test_snapshot_does_not_change_with_the_index() -> None:
-    index = Index(CLASS)
+    index = Index()
     index.change_node(None, node("n1"))
     before = view(index)
     index.change_node(node("n1"), None)
@@ -71,7 +71,7 @@ def test_snapshot_does_not_change_with_the_index() -> None:
 
 
 def test_balloons_without_a_node_are_filed_under_their_pool() -> None:
-    index = Index(CLASS)
+    index = Index()
     first, second, third = balloon("b1"), balloon("b2", is_terminating=True), balloon("b3", is_finished=True)
     for pod in (first, second, third):
         index.change_pod(None, pod)
@@ -82,7 +82,7 @@ def test_balloons_without_a_node_are_filed_under_their_pool() -> None:
 
 
 def test_a_balloon_without_a_node_is_seen_beside_those_that_were_seen_before() -> None:
-    index, pool = Index(CLASS), ObjectKey("ns", "gpu")
+    index, pool = Index(), ObjectKey("ns", "gpu")
     first, second, third = (balloon(name) for name in ("b1", "b2", "b3"))
     index.change_pod(None, first)
     before = view(index)
@@ -99,7 +99,7 @@ def test_a_balloon_without_a_node_is_seen_beside_those_that_were_seen_before() -
 
 def test_pods_of_a_copy_of_a_balloon_deployment_are_work() -> None:
     """They wear the same labels, and hold nothing for the pool; the ReplicaSet says whose they are."""
-    index = Index(CLASS)
+    index = Index()
     copied = OwnerReference("ReplicaSet", "gpu-a-copy-5f7d", controller=True)
     held, waiting = balloon("c1", "n1", owner=copied), balloon("c2", owner=copied)
     index.change_pod(None, held)
@@ -114,7 +114,7 @@ def test_pods_of_a_copy_of_a_balloon_deployment_are_work() -> None:
 
 
 def test_failed_balloons_are_filed_under_their_pool_where_it_is_served() -> None:
-    index = Index(CLASS, Tenancy(namespaces=frozenset({"ns"})))
+    index = Index(Tenancy(namespaces=frozenset({"ns"})))
     ours = FailedBalloon(ObjectKey("ns", "b1"), "u1", "n1", "gpu")
     index.change_failed_balloon(None, ours)
     index.change_failed_balloon(None, FailedBalloon(ObjectKey("theirs", "b1"), "u2", "n1", "gpu"))
@@ -127,20 +127,20 @@ def test_failed_balloons_are_filed_under_their_pool_where_it_is_served() -> None
 
 
 def test_finished_pod_no_longer_waits() -> None:
-    index = Index(CLASS)
+    index = Index()
     index.change_pod(None, pod("a"))
     index.change_pod(pod("a"), pod("a", is_finished=True))
     assert view(index).waiting == ()
 
 
 def test_daemon_pods_without_a_node_are_no_waiting_work() -> None:
-    index = Index(CLASS)
+    index = Index()
     index.change_pod(None, pod("d", kind=PodKind.DAEMON))
     assert view(index).waiting == ()
 
 
 def test_priority_of_the_class_decides_what_is_work() -> None:
-    index = Index(CLASS)
+    index = Index()
     index.change_pod(None, pod("low", "n1", priority=-7))
     assert view(index).loads["n1"].work == 1
     ours = PriorityClass(Metadata(CLASS), value=-5)
@@ -152,7 +152,7 @@ def test_priority_of_the_class_decides_what_is_work() -> None:
 
 
 def test_refused_and_unreadable_pools_are_named_apart_from_good_ones() -> None:
-    index = Index(CLASS)
+    index = Index()
     refused = RefusedPool(Metadata("bad", "ns"), "size -1; accepted: 0 or more")
     index.change_pool(None, refused)
     seen = view(index, unreadable={ObjectKey("ns", "worse"): "no JSON"})
@@ -185,7 +185,7 @@ pods = st.builds(
 @given(st.lists(st.tuples(pods, st.booleans(), st.booleans())))
 def test_any_history_gives_what_its_end_would_give_at_once(history: list[tuple[Pod, bool, bool]]) -> None:
     """What was seen on the way leaves no trace."""
-    index, known = Index(CLASS), dict[ObjectKey, Pod]()
+    index, known = Index(), dict[ObjectKey, Pod]()
     for changed, is_gone, is_looked_at in history:
         before, after = known.get(changed.key), None if is_gone else changed
         index.change_pod(before, after)
@@ -194,7 +194,7 @@ def test_any_history_gives_what_its_end_would_give_at_once(history: list[tuple[P
             known[after.key] = after
         if is_looked_at:
             view(index)
-    fresh = Index(CLASS)
+    fresh = Index()
     for found in known.values():
         fresh.change_pod(None, found)
     old, new = view(index), view(fresh)
@@ -208,7 +208,7 @@ def test_any_history_gives_what_its_end_would_give_at_once(history: list[tuple[P
 
 
 def large_index(nodes: int) -> Index:
-    index = Index(CLASS)
+    index = Index()
     for i in range(nodes):
         index.change_node(None, node(f"n{i}"))
         index.change_pod(None, pod(f"d{i}", f"n{i}", PodKind.DAEMON))
@@ -237,7 +237,7 @@ def test_a_class_that_says_the_same_again_costs_nothing() -> None:
 
 
 def test_node_update_replaces_the_node() -> None:
-    index = Index(CLASS)
+    index = Index()
     old = node("n1")
     new = msgspec.structs.replace(old, is_cordoned=True)
     index.change_node(None, old)
@@ -276,7 +276,7 @@ def test_what_refuses_a_deployments_pods_is_told_without_their_names(type_: str,
 
 
 def test_only_what_is_in_a_served_namespace_is_ours() -> None:
-    index = Index(CLASS, Tenancy(namespaces=frozenset({"ns"})))
+    index = Index(Tenancy(namespaces=frozenset({"ns"})))
     for space in ("ns", "theirs"):
         stored = StoredObject(Metadata("a", space))
         index.change_deployment(None, deployed(namespace=space))
@@ -295,7 +295,7 @@ def test_only_what_is_in_a_served_namespace_is_ours() -> None:
 
 
 def test_a_pod_is_found_by_its_uid_where_it_is() -> None:
-    index = Index(CLASS)
+    index = Index()
     there = pod("a", "n1")
     index.change_pod(None, there)
     index.change_pod(None, pod("b", "n1"))
@@ -306,7 +306,7 @@ def test_a_pod_is_found_by_its_uid_where_it_is() -> None:
 
 
 def test_a_node_is_of_the_pool_that_selects_it() -> None:
-    index, pool = Index(CLASS), a_pool()
+    index, pool = Index(), a_pool()
     index.change_pool(None, pool)
     index.change_node(None, a_node("ours"))
     index.change_node(None, node("free"))
@@ -315,7 +315,7 @@ def test_a_node_is_of_the_pool_that_selects_it() -> None:
 
 
 def test_a_class_of_another_name_says_nothing_of_balloons() -> None:
-    index = Index(CLASS)
+    index = Index()
     index.change_pod(None, pod("low", "n1", priority=-7))
     index.change_priority_class(None, PriorityClass(Metadata("other"), value=-5))
     assert view(index).loads["n1"].work == 1
@@ -338,7 +338,7 @@ def test_a_class_of_another_name_says_nothing_of_balloons() -> None:
     ],
 )
 def test_what_went_is_in_no_view(change: Callable[[Index, Any, Any], None], thing: object) -> None:
-    index = Index(CLASS)
+    index = Index()
     empty = view(index)
     change(index, None, thing)
     assert view(index) != empty
