@@ -48,6 +48,13 @@ STATUS_SHARE, STATUS_BURST_S = 0.5, 30.0
 """Status and Events, on top of the writes they tell of: 100 pools whose figures move need 4 a second at the most."""
 NOTES_BURST_S = 1.0
 """Annotations of nodes go out evenly: there may be thousands, and none is in a hurry."""
+ONCE_TIMEOUT_S = 60.0
+"""How long `--once` waits for the view to be complete."""
+MOST_BLIND_S = 180.0
+"""How long a leader may go on without a complete view before it leaves the Lease to another replica: longer than an API
+server takes to restart (a minute), or a busy one to list 150,000 pods in pages (30 s)."""
+SHUTDOWN_S = 1.0
+"""How long writes under way may take to finish when the service is told to end."""
 OWN_WINDOW_S = 5.0
 """What our own requests meet is told as windows of this length, as scrapes are."""
 log = structlog.get_logger()
@@ -265,7 +272,7 @@ class Service:
         log.info("stopping")
         self._is_stopping = True
         # One after the other: a leader that hands over writes nothing from then on.
-        await self._writes.drain(self._settings.shutdown_s)
+        await self._writes.drain(SHUTDOWN_S)
         await self._throttling.stop()
         if self._elector is not None:
             # The last act: from here on a successor writes (controller-runtime#1132).
@@ -274,14 +281,14 @@ class Service:
         return True
 
     async def _once(self, stop: asyncio.Event) -> bool:
-        deadline = self._clock() + self._settings.once_timeout_s
+        deadline = self._clock() + ONCE_TIMEOUT_S
         while not (self._watches.is_complete and self._throttling.is_known) and not stop.is_set():
             if self._clock() > deadline:
-                log.error("view incomplete", missing=self._watches.missing, waited_s=self._settings.once_timeout_s)
+                log.error("view incomplete", missing=self._watches.missing, waited_s=ONCE_TIMEOUT_S)
                 return False
             await asyncio.sleep(0.05)
         self._loop.tick()
-        await self._writes.drain(self._settings.once_timeout_s)
+        await self._writes.drain(ONCE_TIMEOUT_S)
         await self._throttling.stop()
         return self._loop.decided_at is not None and not self._writes.problems
 
@@ -312,7 +319,7 @@ class Service:
     def blind_in_words(self) -> str:
         """What has not been seen for longer than a leader may go on without; empty where all is seen."""
         incomplete_s = self._watches.incomplete_s
-        if incomplete_s <= self._settings.blind_s:
+        if incomplete_s <= MOST_BLIND_S:
             return ""
         return f"view incomplete for {incomplete_s:.0f} s: {', '.join(self._watches.missing)}"
 

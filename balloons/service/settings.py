@@ -58,8 +58,6 @@ class ServiceSettings:
     """Whether to decide and log only: nothing is written, not even status."""
     is_once: bool = False
     """Whether to end after one decision on a complete view."""
-    once_timeout_s: float = 60.0
-    """How long `is_once` waits for the view to be complete."""
     max_calls_per_s: float = 5.0
     """Ceiling of our own writes, averaged over a minute. Releases and deletes have ten times as much to themselves,
     annotations of nodes as much, status and Events half as much: `balloons/service/run.py` adds it all up."""
@@ -74,11 +72,6 @@ class ServiceSettings:
     stop hands over to another; empty: it always gives everything back."""
     is_alone: bool = False
     """Whether there is no other replica: then nobody is waited for."""
-    blind_s: float = 180.0
-    """How long a leader may go on without a complete view before it leaves the Lease to another replica: longer than
-    an API server takes to restart (a minute), or a busy one to list 150,000 pods in pages (30 s)."""
-    shutdown_s: float = 1.0
-    """How long writes under way may take to finish when the service is told to end."""
     prometheus: PrometheusAccess | None = None
     """Files for the one Prometheus that asks for more than its address; throttles name only its URL."""
     decide: DecideSettings = field(default_factory=DecideSettings)
@@ -86,10 +79,7 @@ class ServiceSettings:
 
     def __post_init__(self) -> None:
         _check("interval", self.interval_s, 1, 3600, "seconds")
-        _check("once timeout", self.once_timeout_s, 1, 3600, "seconds")
         _check("max calls per second", self.max_calls_per_s, 0.1, 1000, "calls")
-        _check("time without a complete view", self.blind_s, 10, 3600, "seconds")
-        _check("shutdown", self.shutdown_s, 0, 60, "seconds")
         parse_address(self.metrics_address)
         if words := image_in_words(self.decide.image):
             raise SettingsError(words)
