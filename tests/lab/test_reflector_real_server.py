@@ -126,11 +126,12 @@ async def test_an_event_of_nearly_a_megabyte_passes(client, namespace):
         await until_seen(reflector, {"small": "1", "large": "x" * 900_000})
 
 
-async def test_a_list_in_pages_is_whole_and_of_one_version(client, namespace):
+async def test_a_list_in_pages_is_whole_and_of_one_version(client, namespace, monkeypatch):
+    monkeypatch.setattr("throttler.kube.kube_client.PAGE_LIMIT", 10)
     for index in range(25):
         await create(client, namespace, f"n{index:02}", labels={"mine": "yes"})
     selection = Selection(namespace=namespace, labels="mine=yes")
-    pages = [page async for page in client.pages(CONFIG_MAPS, Identity, selection, limit=10)]
+    pages = [page async for page in client.pages(CONFIG_MAPS, Identity, selection)]
     assert [len(page.items) for page in pages] == [10, 10, 5]
     assert len({page.resource_version for page in pages}) == 1
     names = [item.metadata.name for page in pages for item in page.items]
@@ -140,7 +141,7 @@ async def test_a_list_in_pages_is_whole_and_of_one_version(client, namespace):
 async def test_a_list_from_the_cache_is_to_be_had(client, namespace):
     await create(client, namespace, "one")
     selection = Selection(namespace=namespace)
-    pages = [page async for page in client.pages(CONFIG_MAPS, Identity, selection, resource_version="0")]
+    pages = [page async for page in client.raw_pages(CONFIG_MAPS, selection, resource_version="0")]
     assert pages[-1].continue_token == ""
 
 
@@ -179,7 +180,6 @@ async def test_a_delete_of_another_incarnation_is_refused(client, namespace):
         namespace,
         uid=new.metadata.uid,
         resource_version=new.metadata.resource_version,
-        grace_s=0,
     )
     with pytest.raises(NotFoundError):
         await client.get(CONFIG_MAPS, "c", namespace)
@@ -222,15 +222,14 @@ async def test_a_dry_run_is_checked_and_keeps_nothing(control_plane, client, nam
         await client.get(CONFIG_MAPS, "c", namespace)
 
 
-async def test_the_scale_subresource_is_read_and_set(client, namespace):
+async def test_the_scale_subresource_is_set(client, namespace):
     container = {"name": "c", "image": "example.invalid/none"}
     template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [container]}}
     spec = {"replicas": 0, "selector": {"matchLabels": {"app": "x"}}, "template": template}
     await client.create(DEPLOYMENTS, {"metadata": {"name": "d"}, "spec": spec}, namespace)
-    await client.patch(DEPLOYMENTS, {"spec": {"replicas": 2}}, "d", namespace, subresource="scale")
-    answer = await client.get(DEPLOYMENTS, "d", namespace, subresource="scale")
+    answer = await client.patch(DEPLOYMENTS, {"spec": {"replicas": 2}}, "d", namespace, subresource="scale")
     assert decode(answer, Scale).spec.replicas == 2
-    await client.delete(DEPLOYMENTS, "d", namespace, propagation="Background", grace_s=0)
+    await client.delete(DEPLOYMENTS, "d", namespace, propagation="Background")
 
 
 async def test_a_service_account_without_rights_is_told_so(control_plane, namespace):

@@ -110,32 +110,20 @@ class CeilingGate:
 
     asyncio-throttle counts; what it does not do is done here. It takes any rate below 1 per period for 1
     per period, so the period is stretched instead. All its waiters poll every 10 ms and the luckiest wins,
-    so only one at a time is let in to it. It has no pause, and a rate of 0 would poll for ever: pause is a
-    state of the gate.
+    so only one at a time is let in to it. A rate of 0 would poll for ever.
     """
 
-    def __init__(self, calls_per_s: float, burst: int = 1) -> None:
+    def __init__(self, calls_per_s: float, burst: int) -> None:
         if not 0 < calls_per_s <= MOST_PER_S or burst < 1:
             raise ValueError(f"need 0 < calls_per_s <= {MOST_PER_S:g} and burst >= 1, got {calls_per_s}, {burst}")
         period_s = burst / calls_per_s
         poll_s = min(1.0, max(0.01, period_s / 20))
         self._throttler = Throttler(rate_limit=burst, period=period_s, retry_interval=poll_s)
         self._turn = asyncio.Lock()
-        self._open = asyncio.Event()
-        self._open.set()
-
-    def pause(self) -> None:
-        """Let nothing through until `resume`; calls already sent are not touched."""
-        self._open.clear()
-
-    def resume(self) -> None:
-        """Let calls through again, at the same ceiling: those that waited do not burst."""
-        self._open.set()
 
     async def pass_through(self) -> None:
-        """Returns when the ceiling leaves room and the gate is not paused."""
+        """Returns when the ceiling leaves room."""
         async with self._turn:
-            await self._open.wait()
             await self._throttler.acquire()
 
 
@@ -289,6 +277,7 @@ def _server_time(headers: Mapping[str, str]) -> datetime:
 
 T = TypeVar("T")
 W = TypeVar("W", bound=Wire)
+P = TypeVar("P", bound=ListPage[Any] | RawPage)
 
 PAGE_LIMIT = 500
 """Items per page, as kubectl and client-go's pager ask for."""
@@ -304,51 +293,35 @@ class KubeClient:
         self._caller = caller
         self._is_dry_run = is_dry_run
 
-    async def get(
-        self, resource: Resource, name: str, namespace: str | None = None, *, subresource: str | None = None
-    ) -> bytes:
+    async def get(self, resource: Resource, name: str, namespace: str | None = None) -> bytes:
         """One object, read from the server."""
-        return await self._caller.call(get_request(resource, name, namespace, subresource))
+        return await self._caller.call(get_request(resource, name, namespace))
 
     async def get_raw(self, path: str) -> bytes:
         """Any other path, for example `/readyz` or `/version`."""
         return await self._caller.call(raw_get_request(path))
 
-    async def pages(
-        self,
-        resource: Resource,
-        wire: type[W],
-        selection: Selection = EVERYTHING,
-        *,
-        limit: int = PAGE_LIMIT,
-        resource_version: str | None = None,
-    ) -> AsyncIterator[ListPage[W]]:
-        """A list, page by page, each decoded into `wire`; see `list_request` for `resource_version`."""
-        decoder, token = PageDecoder(wire), ""
-        while True:
-            request = list_request(
-                resource, selection, limit=limit, continue_token=token, resource_version=resource_version
-            )
-            page = decoder.decode(await self._caller.call(request))
-            yield page
-            if not (token := page.continue_token):
-                return
+    def pages(
+        self, resource: Resource, wire: type[W], selection: Selection = EVERYTHING
+    ) -> AsyncGenerator[ListPage[W]]:
+        """A list, page by page, each decoded into `wire`."""
+        return self._pages(PageDecoder(wire).decode, resource, selection, None)
 
-    async def raw_pages(
-        self,
-        resource: Resource,
-        selection: Selection = EVERYTHING,
-        *,
-        limit: int = PAGE_LIMIT,
-        resource_version: str | None = None,
+    def raw_pages(
+        self, resource: Resource, selection: Selection, *, resource_version: str | None
     ) -> AsyncGenerator[RawPage]:
-        """As `pages`, the items left as they came."""
+        """As `pages`, the items left as they came; see `list_request` for `resource_version`."""
+        return self._pages(raw_page, resource, selection, resource_version)
+
+    async def _pages(
+        self, read: Callable[[bytes], P], resource: Resource, selection: Selection, resource_version: str | None
+    ) -> AsyncGenerator[P]:
         token = ""
         while True:
             request = list_request(
-                resource, selection, limit=limit, continue_token=token, resource_version=resource_version
+                resource, selection, limit=PAGE_LIMIT, continue_token=token, resource_version=resource_version
             )
-            page = raw_page(await self._caller.call(request))
+            page = read(await self._caller.call(request))
             yield page
             if not (token := page.continue_token):
                 return
@@ -366,17 +339,9 @@ class KubeClient:
         """The open stream of a list; raises InvalidError where the server does not offer it."""
         return self._caller.stream(streamed_list_request(resource, selection, lifetime_s=lifetime_s))
 
-    async def create(
-        self,
-        resource: Resource,
-        body: Body,
-        namespace: str | None = None,
-        *,
-        name: str | None = None,
-        subresource: str | None = None,
-    ) -> bytes:
-        """A new object, or (`name` and `subresource`) an eviction or a token. Never retried."""
-        return await self._write(create_request(resource, body, namespace, subresource, name))
+    async def create(self, resource: Resource, body: Body, namespace: str | None = None) -> bytes:
+        """A new object. Never retried."""
+        return await self._write(create_request(resource, body, namespace))
 
     async def apply(
         self,
@@ -429,7 +394,6 @@ class KubeClient:
         *,
         uid: str | None = None,
         resource_version: str | None = None,
-        grace_s: int | None = None,
         propagation: str | None = None,
     ) -> bytes:
         """Deletes one object; ConflictError when it is not the one meant. Retried only with a `uid`."""
@@ -439,7 +403,6 @@ class KubeClient:
             namespace,
             uid=uid,
             resource_version=resource_version,
-            grace_s=grace_s,
             propagation=propagation,
         )
         return await self._write(request)

@@ -59,8 +59,8 @@ LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)
 PODS = Resource("", "v1", "pods", "Pod")
 
-Body = bytes | Mapping[str, Any] | Sequence[Any]
-"""JSON as bytes, or what encodes to it."""
+Body = Mapping[str, Any] | Sequence[Any]
+"""What encodes to JSON."""
 
 DRY_RUN = {"dryRun": "All"}
 
@@ -70,7 +70,6 @@ class PatchKind(StrEnum):
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
-    STRATEGIC = "application/strategic-merge-patch+json"
 
 
 APPLY_CONTENT = "application/apply-patch+yaml"
@@ -111,10 +110,10 @@ class Selection:
 EVERYTHING = Selection()
 
 
-def get_request(resource: Resource, name: str, namespace: str | None, subresource: str | None) -> Request:
+def get_request(resource: Resource, name: str, namespace: str | None) -> Request:
     """Read one object from the server, never from a cache."""
-    path = resource.object_path(name, namespace, subresource)
-    return Request(verb="get", resource=resource.label(subresource), method="GET", path=path, is_retry_safe=True)
+    path = resource.object_path(name, namespace)
+    return Request(verb="get", resource=resource.label(), method="GET", path=path, is_retry_safe=True)
 
 
 def list_request(
@@ -172,17 +171,12 @@ def streamed_list_request(resource: Resource, selection: Selection, *, lifetime_
     return Request(verb="watchlist", resource=resource.label(), method="GET", path=path, query=query)
 
 
-def create_request(
-    resource: Resource, body: Body, namespace: str | None, subresource: str | None, name: str | None
-) -> Request:
-    """A new object, or with `name` and `subresource` a request such as `pods/eviction` or `token`."""
-    if subresource is not None:
-        path = resource.object_path(name or "", namespace, subresource)
-    elif resource.is_namespaced and not namespace:
+def create_request(resource: Resource, body: Body, namespace: str | None) -> Request:
+    """A new object."""
+    if resource.is_namespaced and not namespace:
         raise ValueError(f"a namespace is needed to create {resource.plural}")
-    else:
-        path = resource.collection_path(namespace)
-    return Request(verb="create", resource=resource.label(subresource), method="POST", path=path, body=to_json(body))
+    path = resource.collection_path(namespace)
+    return Request(verb="create", resource=resource.label(), method="POST", path=path, body=msgspec.json.encode(body))
 
 
 def apply_request(
@@ -204,7 +198,7 @@ def apply_request(
         method="PATCH",
         path=resource.object_path(name, namespace, subresource),
         query={"fieldManager": field_manager, "force": "true" if force else "false"},
-        body=to_json(body),
+        body=msgspec.json.encode(body),
         content_type=APPLY_CONTENT,
         is_retry_safe=True,
     )
@@ -227,7 +221,7 @@ def patch_request(
         method="PATCH",
         path=resource.object_path(name, namespace, subresource),
         query={"fieldManager": field_manager} if field_manager else {},
-        body=to_json(body),
+        body=msgspec.json.encode(body),
         content_type=kind.value,
         is_retry_safe=kind is PatchKind.MERGE,
     )
@@ -240,7 +234,6 @@ def delete_request(
     *,
     uid: str | None,
     resource_version: str | None,
-    grace_s: int | None,
     propagation: str | None,
 ) -> Request:
     """A delete with preconditions; with a uid it can only ever hit that one object and may be repeated."""
@@ -248,14 +241,13 @@ def delete_request(
     preconditions = {key: value for key, value in wanted.items() if value}
     options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
     options |= {"preconditions": preconditions} if preconditions else {}
-    options |= {"gracePeriodSeconds": grace_s} if grace_s is not None else {}
     options |= {"propagationPolicy": propagation} if propagation else {}
     return Request(
         verb="delete",
         resource=resource.label(),
         method="DELETE",
         path=resource.object_path(name, namespace),
-        body=to_json(options),
+        body=msgspec.json.encode(options),
         is_retry_safe=uid is not None,
     )
 
@@ -264,8 +256,3 @@ def raw_get_request(path: str) -> Request:
     """Any other path: `/readyz`, `/version`, `/metrics`; counted under its first segment."""
     label = "/" + path.strip("/").split("/", 1)[0].split("?", 1)[0]
     return Request(verb="get", resource=label, method="GET", path=path, is_retry_safe=True)
-
-
-def to_json(body: Body) -> bytes:
-    """Bytes as they are; anything else encoded."""
-    return body if isinstance(body, bytes) else msgspec.json.encode(body)

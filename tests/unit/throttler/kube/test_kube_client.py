@@ -111,7 +111,6 @@ async def test_only_passing_failures_are_retried(fault, attempts):
 calls = {
     "create": lambda client: client.create(THINGS, {"metadata": {"name": "n"}}),
     "json patch": lambda client: client.patch(THINGS, [], "n", kind=PatchKind.JSON),
-    "strategic patch": lambda client: client.patch(THINGS, {}, "n", kind=PatchKind.STRATEGIC),
     "delete by name": lambda client: client.delete(THINGS, "n"),
 }
 
@@ -157,12 +156,12 @@ async def test_every_attempt_is_counted_below_the_retries():
     client = client_for(api, observer=seen.append)
     with pytest.raises(TooManyRequestsError):
         await client.get(THINGS, "n1")
-    assert await client.get(THINGS, "n1", subresource="scale") == b"12345"
+    assert await client.get(THINGS, "n1") == b"12345"
     assert [(a.verb, a.resource, a.code) for a in seen] == [
         ("get", "nodes", "timeout"),
         ("get", "nodes", "429"),
-        ("get", "nodes/scale", "error"),
-        ("get", "nodes/scale", "200"),
+        ("get", "nodes", "error"),
+        ("get", "nodes", "200"),
     ]
     assert seen[0].seconds == pytest.approx(10)
     assert seen[3].size_bytes == 5
@@ -202,7 +201,7 @@ async def test_an_attempt_given_up_by_the_caller_is_no_sign_of_ill_health():
 async def test_retries_pass_the_gate_too(throttler_clock):
     seen: list[Attempt] = []
     api = api_that_answers(status_answer(503), status_answer(503))
-    client = client_for(api, gate=CeilingGate(0.2), observer=seen.append)
+    client = client_for(api, gate=CeilingGate(0.2, 1), observer=seen.append)
     with pytest.raises(ServerError):
         await client.get(THINGS, "n1")
     assert waits(api)[0] >= 5
@@ -291,13 +290,12 @@ async def test_dry_runs_mark_every_write_and_no_read():
     assert all(request.query["dryRun"] == "All" for _, request, _ in api.sent[1:])
 
 
-async def test_pages_follow_the_continue_token_to_the_end():
+async def test_pages_follow_the_continue_token_to_the_end(monkeypatch):
+    monkeypatch.setattr("throttler.kube.kube_client.PAGE_LIMIT", 3)
     api = FakeApi()
     for index in range(7):
         api.put(f"n{index}")
-    names = [
-        item.metadata.name async for page in client_for(api).pages(THINGS, Identity, limit=3) for item in page.items
-    ]
+    names = [item.metadata.name async for page in client_for(api).pages(THINGS, Identity) for item in page.items]
     assert names == [f"n{index}" for index in range(7)]
     assert [request.query.get("continue") for _, request, _ in api.sent] == [None, "3", "6"]
 

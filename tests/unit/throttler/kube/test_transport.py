@@ -160,10 +160,10 @@ async def test_a_server_that_never_answers_is_given_up_and_hung_up_on():
 
     async with raw_server(talk) as (url, received), client_of(url, timeout_s=0.05) as client:
         with pytest.raises(AttemptTimeoutError):
-            await client.create(THINGS, b"body")
+            await client.create(THINGS, {"b": "body"})
         while len(received) < 2:
             await asyncio.sleep(0)
-    assert received[1] == b"body"
+    assert received[1] == b'{"b":"body"}'
 
 
 async def test_an_answer_cut_short_is_no_answer():
