@@ -50,7 +50,7 @@ from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, Node
 from throttler.kube.pod import PRIORITY_CLASS, SHAPE_LABEL, Pod
 from throttler.kube.reasons_and_events import MOST_ERROR_TEXT, Because, because
-from throttler.kube.selectors import can_match, matches
+from throttler.kube.selectors import can_match
 from throttler.levers.lever import Lane
 
 SWEEP_AFTER_S = 600.0
@@ -230,7 +230,6 @@ def _unseen(snapshot: Snapshot, memory: Memory, left_alone: Because) -> tuple[li
     """What is done for pools that nobody sees; remembered is what their Deployments and buffers were heard to have."""
     # Without the nodes, balloons that fell may be those of nodes that stopped being Ready: they are not to go.
     sees_nodes = not snapshot.is_complete and not any(words.split()[0] == "nodes" for words in snapshot.missing)
-    unready = [node for node in snapshot.nodes.values() if not node.is_ready]
     unseen = {key: before for key, before in memory.unseen.items() if sees_nodes and key in snapshot.deployments}
     unseen_buffers: dict[ObjectKey, UnseenBuffers] = {}
     buffers, version = buffers_by_pool(snapshot), snapshot.buffer_version
@@ -240,7 +239,7 @@ def _unseen(snapshot: Snapshot, memory: Memory, left_alone: Because) -> tuple[li
         actions: list[Action] = []
         try:
             if sees_nodes and is_bounded(pool):
-                away = sum(matches(pool.spec.nodes.selector, node.labels) for node in unready)
+                away = sum(not node.is_ready for node, _ in snapshot.claims[key].nodes)
                 for stored in deployments.get(key, PoolDeployments()).own.values():
                     unseen[stored.key], lower = lowered_unseen(stored, memory.unseen.get(stored.key), away, left_alone)
                     actions += lower

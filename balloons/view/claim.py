@@ -334,9 +334,14 @@ def selectors_to_avoid(
     """
     if not claim.lost and all(len(kept) <= len(own) for kept, own in zip(stored, terms, strict=False)):
         return ()
+    # Only by what its own terms do not all ask for can the Deployment keep off a pool that those do not. Of a thousand
+    # pools, each younger than one that takes nodes from all, a handful is looked at.
+    added = {part.key for part in set().union(*stored).difference(set(terms[0]).intersection(*terms))}
     avoided = []
     for other in before:
         selector = other.spec.nodes.selector
+        if other.key not in claim.lost and added.isdisjoint(_keys_of(selector)):
+            continue
         is_said = bool(stored) and all(_rules_out(term, selector) for term in stored)
         is_needed = other.key in claim.lost and (not stored or other.key in claim.strayed_to)
         if (is_said or is_needed) and not all(_rules_out(term, selector) for term in terms):
