@@ -224,13 +224,12 @@ async def _run(options: dict[str, Any]) -> bool:
 
 def _settings(options: dict[str, Any]) -> "GuardSettings":
     """A guard that goes on until nobody renews: then no replica may write any more."""
-    from throttler.kube.election import LeadTiming
+    from throttler.kube.election import LEASE_S, RETRY_S
     from throttler.service.guard import GuardSettings
 
-    silence_s = LeadTiming().lease_s + LeadTiming().retry_s
     return GuardSettings(
         namespace=options["namespace"],
-        after_s=silence_s,
+        after_s=LEASE_S + RETRY_S,
         period_s=PERIOD_S,
         is_once=True,
         waits_for_silence=True,

@@ -14,44 +14,25 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+LEASE_S, RENEW_DEADLINE_S = 9.0, 6.0
+"""Seconds, by the candidate's own monotonic clock, as all that follow.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeadTiming:
-    """Seconds, each by the candidate's own monotonic clock. Raises ValueError when they do not keep leaders apart.
-
-    A leader stops writing `renew_deadline_s` after the start of its last renewal; nobody takes its place before the
-    Lease has stood still for `lease_s`. Between the two a write on its way may end, and clocks may differ in speed by
-    their ratio (9 to 6: one may run half as fast again as the other). The worst takeover after a sudden death is one
-    look that just missed the last renewal, the lease, one look that came just too early and the attempt that follows:
-    2 x (`retry_s` + `attempt_s`) + `lease_s` = 13.4 s. How often the leader renews is no part of it: a Lease begins to
-    stand still when another replica has seen it change for the last time.
-    """
-
-    lease_s: float = 9.0
-    renew_deadline_s: float = 6.0
-    renew_s: float = 2.0
-    """From the start of a renewal that succeeded to the next one, as client-go's leaders do."""
-    retry_s: float = 1.2
-    """The longest time between the starts of two looks of who does not lead, or after a renewal that failed."""
-    attempt_s: float = 1.0
-    """The longest that one look, or one renewal, may take: several fit into the deadline (kopiur#324)."""
-    jitter: float = 0.2
-    """The share of `retry_s` by which a look may come early, so that replicas do not keep in step."""
-    hand_over_s: float = 5.0
-    """How long a leader that stops waits for another replica: one that stands by leads within two looks, in 2.4 s."""
-
-    def __post_init__(self) -> None:
-        if not 0 < self.attempt_s < self.retry_s:
-            raise ValueError(f"an attempt ({self.attempt_s} s) must end before the next look ({self.retry_s} s)")
-        if not self.renew_s + 2 * self.retry_s + self.attempt_s <= self.renew_deadline_s:
-            tries = f"a renewal ({self.renew_s} s) and two more tries ({self.retry_s} s each)"
-            raise ValueError(f"{tries} must fit into the deadline ({self.renew_deadline_s} s)")
-        if not self.renew_deadline_s < self.lease_s:
-            raise ValueError(f"the deadline ({self.renew_deadline_s} s) must end before the lease ({self.lease_s} s)")
-        if not 0 <= self.jitter < 1:
-            raise ValueError(f"jitter {self.jitter} is no share of the time between two looks")
-
-
+A leader stops writing RENEW_DEADLINE_S after the start of its last renewal; nobody takes its place before the Lease has
+stood still for LEASE_S. Between the two a write on its way may end, and clocks may differ in speed by their ratio (9 to
+6: one may run half as fast again as the other). The worst takeover after a sudden death is one look that just missed
+the last renewal, the lease, one look that came just too early and the attempt that follows:
+2 x (RETRY_S + ATTEMPT_S) + LEASE_S = 13.4 s. How often the leader renews is no part of it: a Lease begins to stand
+still when another replica has seen it change for the last time."""
+RENEW_S = 2.0
+"""From the start of a renewal that succeeded to the next one, as client-go's leaders do."""
+RETRY_S = 1.2
+"""The longest time between the starts of two looks of who does not lead, or after a renewal that failed."""
+ATTEMPT_S = 1.0
+"""The longest that one look, or one renewal, may take: several fit into the deadline (kopiur#324)."""
+JITTER = 0.2
+"""The share of RETRY_S by which a look may come early, so that replicas do not keep in step."""
+HAND_OVER_S = 5.0
+"""How long a leader that stops waits for another replica: one that stands by leads within two looks, in 2.4 s."""
 LARGEST_EPOCH = 2**31 - 1
 """leaseTransitions is an int32."""
 
@@ -161,18 +142,18 @@ class Election:
         """As the first act of giving the Lease up: no write of before makes us lead again."""
         return replace(self, renewed_at_s=None, sent=())
 
-    def may_write(self, timing: LeadTiming, now_s: float) -> bool:
+    def may_write(self, now_s: float) -> bool:
         """Whether we lead for sure: nobody else can have taken the Lease by now."""
-        return self.renewed_at_s is not None and now_s < self.renewed_at_s + timing.renew_deadline_s
+        return self.renewed_at_s is not None and now_s < self.renewed_at_s + RENEW_DEADLINE_S
 
-    def rest_s(self, timing: LeadTiming, begun_at_s: float, early: float) -> float:
+    def rest_s(self, begun_at_s: float, early: float) -> float:
         """Seconds from the start of a look, which was begun at `begun_at_s` and has ended, to that of the next.
 
         `early`, 0 to 1, is drawn: how much of the jitter it comes early by.
         """
         if self.renewed_at_s is not None and self.renewed_at_s >= begun_at_s:
-            return timing.renew_s
-        return timing.retry_s * (1 - timing.jitter * early)
+            return RENEW_S
+        return RETRY_S * (1 - JITTER * early)
 
     def next_epoch(self, least: int = 0) -> int:
         """The transitions to write as the holder: one more when that changes, never fewer than were seen or `least`."""
@@ -180,30 +161,28 @@ class Election:
         return min(LARGEST_EPOCH, max(self.highest if is_ours else self.highest + 1, least))
 
 
-def next_step(
-    election: Election, timing: LeadTiming, now_s: float, *, is_deciding: bool, is_alone: bool = False
-) -> ElectionStep:
+def next_step(election: Election, now_s: float, *, is_deciding: bool, is_alone: bool = False) -> ElectionStep:
     """What to do now. Without decisions (`is_deciding`) nothing is taken and nothing is kept.
 
     `is_alone`: there are no other candidates, so whatever the Lease says, it is ours.
     """
-    if election.may_write(timing, now_s):
+    if election.may_write(now_s):
         return ElectionStep.RENEW if is_deciding else ElectionStep.WAIT
     if election.renewed_at_s is not None:
         return ElectionStep.STEP_DOWN
     record = election.record
     if record is None or not is_deciding:
         return ElectionStep.WAIT
-    if is_alone or _is_free(election, record, timing, now_s):
+    if is_alone or _is_free(election, record, now_s):
         return ElectionStep.ACQUIRE
     return ElectionStep.WAIT if record.version else ElectionStep.PLACE
 
 
-def _is_free(election: Election, record: Record, timing: LeadTiming, now_s: float) -> bool:
+def _is_free(election: Election, record: Record, now_s: float) -> bool:
     if not record.version:
         return election.is_new
     is_open = record.is_released or record.holder == election.identity
-    return is_open or now_s - election.changed_at_s >= timing.lease_s
+    return is_open or now_s - election.changed_at_s >= LEASE_S
 
 
 class LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):

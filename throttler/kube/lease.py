@@ -21,7 +21,18 @@ import msgspec
 import structlog
 
 from throttler.kube.connection import Connection
-from throttler.kube.election import NO_RECORD, Election, ElectionStep, LeadTiming, LeaseSpec, Record, next_step
+from throttler.kube.election import (
+    ATTEMPT_S,
+    HAND_OVER_S,
+    LEASE_S,
+    NO_RECORD,
+    RETRY_S,
+    Election,
+    ElectionStep,
+    LeaseSpec,
+    Record,
+    next_step,
+)
 from throttler.kube.errors import ApiError, ConflictError, NotFoundError
 from throttler.kube.kube_client import AttemptObserver, KubeClient, decode, ignore_attempt, open_client
 from throttler.kube.requests import LEASES
@@ -55,7 +66,7 @@ async def open_lease_client(
     connection: Connection, *, observer: AttemptObserver = ignore_attempt
 ) -> AsyncIterator[KubeClient]:
     """A client for Lease traffic alone: own TCP connections, no gate, short attempts."""
-    async with open_client(connection, "lease", observer=observer, timeout_s=LeadTiming().attempt_s) as client:
+    async with open_client(connection, "lease", observer=observer, timeout_s=ATTEMPT_S) as client:
         yield client
 
 
@@ -102,14 +113,12 @@ def boot_clock() -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectorSettings:
-    """Which Lease, and in whose name."""
+    """Where the Lease is, and in whose name it is held."""
 
     namespace: str
-    name: str = LEASE_NAME
     identity: str = field(default_factory=own_identity)
     is_alone: bool = False
     """There is no other replica: take the Lease whatever it says. The guard needs it all the same."""
-    timing: LeadTiming = field(default_factory=LeadTiming)
 
 
 class Elector:
@@ -124,7 +133,6 @@ class Elector:
     ) -> None:
         self._client = client
         self._settings = settings
-        self._timing = settings.timing
         self._clock = clock
         self._random = random or Random()
         self._election = Election(identity=settings.identity)
@@ -138,7 +146,7 @@ class Elector:
     @property
     def lease(self) -> str:
         """`namespace/name`, as objects that we change name it."""
-        return f"{self._settings.namespace}/{self._settings.name}"
+        return f"{self._settings.namespace}/{LEASE_NAME}"
 
     @property
     def is_alone(self) -> bool:
@@ -152,7 +160,7 @@ class Elector:
 
     def may_write(self) -> bool:
         """Whether we lead for sure: nobody else can have taken the Lease by now."""
-        return self._election.may_write(self._timing, self._clock())
+        return self._election.may_write(self._clock())
 
     def outgrow(self, epoch: int) -> None:
         """Objects say a higher epoch than ours, as after the Lease was removed: the next renewal goes beyond it."""
@@ -167,8 +175,8 @@ class Elector:
             if self.may_write() != self._did_lead:
                 self._did_lead = not self._did_lead
                 on_change()
-            rest_s = self._election.rest_s(self._timing, begun_at, self._random.random())
-            await asyncio.sleep(max(STUNNED_SHARE * self._timing.retry_s, begun_at + rest_s - self._clock()))
+            rest_s = self._election.rest_s(begun_at, self._random.random())
+            await asyncio.sleep(max(STUNNED_SHARE * RETRY_S, begun_at + rest_s - self._clock()))
 
     async def retire(self) -> None:
         """The first act of an orderly stop: who leads goes on, who does not will not begin to.
@@ -181,17 +189,17 @@ class Elector:
                 return
             # A write of ours has an end that we do not know: if it took the Lease, we lead.
             with suppress(ApiError, TimeoutError):
-                async with asyncio.timeout(self._timing.attempt_s):
+                async with asyncio.timeout(ATTEMPT_S):
                     await self._read()
                     if self._holder == self._settings.identity:
                         await self._hold()
 
     async def hand_over(self) -> bool:
-        """Let the Lease go and watch that another takes it; after `hand_over_s` without one, take it back.
+        """Let the Lease go and watch that another takes it; after `HAND_OVER_S` without one, take it back.
 
         True: another leads. False: nobody does, or we do again, as `may_write` says.
         """
-        until_s = self._clock() + self._timing.hand_over_s
+        until_s = self._clock() + HAND_OVER_S
         async with self._turn:
             self._election = self._election.let_go()
             if await self._try_release():
@@ -214,7 +222,7 @@ class Elector:
         """One turn; whatever goes wrong is logged when it changes, and tried again at the next."""
         was_leader = self._election.renewed_at_s is not None
         try:
-            async with asyncio.timeout(self._timing.attempt_s):
+            async with asyncio.timeout(ATTEMPT_S):
                 await self._act(is_deciding)
             self._say("")
         except (ApiError, TimeoutError) as error:
@@ -238,7 +246,6 @@ class Elector:
         may_begin = self._election.renewed_at_s is not None or not self._is_retiring
         step = next_step(
             self._election,
-            self._timing,
             self._clock(),
             is_deciding=is_deciding() and may_begin,
             is_alone=self._settings.is_alone,
@@ -250,7 +257,7 @@ class Elector:
 
     async def _read(self) -> None:
         try:
-            record = record_in(await self._client.get(LEASES, self._settings.name, self._settings.namespace))
+            record = record_in(await self._client.get(LEASES, LEASE_NAME, self._settings.namespace))
         except NotFoundError:
             record = NO_RECORD
         self._election = self._election.saw(record, self._clock())
@@ -268,7 +275,7 @@ class Elector:
     async def _has_successor(self) -> bool:
         """Whether the Lease names somebody else now; an answer that does not come says nothing."""
         try:
-            async with asyncio.timeout(self._timing.attempt_s):
+            async with asyncio.timeout(ATTEMPT_S):
                 await self._read()
         except (ApiError, TimeoutError):
             return False
@@ -280,7 +287,7 @@ class Elector:
             if await self._has_successor():
                 return True
             with suppress(ApiError, TimeoutError):
-                async with asyncio.timeout(self._timing.attempt_s):
+                async with asyncio.timeout(ATTEMPT_S):
                     await self._hold()
                 return False
         return await self._has_successor()
@@ -288,7 +295,7 @@ class Elector:
     async def _try_release(self) -> bool:
         try:
             for _ in range(RELEASES):
-                async with asyncio.timeout(self._timing.attempt_s):
+                async with asyncio.timeout(ATTEMPT_S):
                     if await self._let_go():
                         return True
         except (ApiError, TimeoutError) as error:
@@ -310,12 +317,12 @@ class Elector:
         """The Lease, provided that it is still as it was read; raises ConflictError, and any other ApiError."""
         settings, record = self._settings, self._election.record or NO_RECORD
         is_acquired = bool(holder) and record.holder != holder
-        spec = spec_of(holder, transitions, duration_s or self._timing.lease_s, is_acquired=is_acquired)
+        spec = spec_of(holder, transitions, duration_s or LEASE_S, is_acquired=is_acquired)
         self._election = self._election.writing(spec["renewTime"] if holder else "", self._clock())
         if record.version:
             body = {"metadata": {"resourceVersion": record.version}, "spec": spec}
-            return await self._client.patch(LEASES, body, settings.name, settings.namespace)
-        metadata = {"name": settings.name, "namespace": settings.namespace}
+            return await self._client.patch(LEASES, body, LEASE_NAME, settings.namespace)
+        metadata = {"name": LEASE_NAME, "namespace": settings.namespace}
         lease = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
         return await self._client.create(LEASES, lease, settings.namespace)
 

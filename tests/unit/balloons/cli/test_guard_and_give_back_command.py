@@ -12,7 +12,7 @@ import pytest
 from balloons.cli.guard_and_give_back_command import _settings
 from balloons.cli.main import main
 from balloons.cli.terminal import ExitCode
-from throttler.kube.election import LeadTiming
+from throttler.kube.election import LEASE_S, RENEW_DEADLINE_S
 
 
 def exit_code(*arguments: str) -> int:
@@ -35,7 +35,7 @@ def test_missing_kubeconfig_is_bad_input(capsys: pytest.CaptureFixture[str]) -> 
 def test_it_waits_until_no_replica_may_write_any_more() -> None:
     settings = _settings({"namespace": "elsewhere", "timeout": 90.0})
     assert settings.lease == "elsewhere/kube-balloons-throttle"
-    assert settings.after_s > LeadTiming().lease_s > LeadTiming().renew_deadline_s
+    assert settings.after_s > LEASE_S > RENEW_DEADLINE_S
     assert settings.waits_for_silence
     assert settings.lets_nodes_go
     assert settings.once_timeout_s == 90.0

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, count
 from random import Random
 
-from throttler.kube.election import NO_RECORD, Election, ElectionStep, LeadTiming, Record, next_step
+from throttler.kube import election
+from throttler.kube.election import ATTEMPT_S, NO_RECORD, Election, ElectionStep, Record, next_step
 
 Life = Generator[float, None, None]
 """Yields the real times at which it wants to go on."""
@@ -73,7 +74,6 @@ class World:
 
     seed: int
     faults: Faults = field(default_factory=Faults)
-    timing: LeadTiming = field(default_factory=LeadTiming)
     longest_freeze_s: float = 30.0
 
     def __post_init__(self) -> None:
@@ -102,7 +102,7 @@ class World:
         """Whether each replica has seen a Lease for some time: what it sent before that has ended."""
         if any(replica.election.is_new for replica in self.replicas):
             self._unsettled_at = self.now
-        return self.now - self._unsettled_at > 2 * self.timing.attempt_s
+        return self.now - self._unsettled_at > 2 * ATTEMPT_S
 
     def two_writers(self) -> list[tuple[Tenure, Tenure]]:
         """Pairs of tenures of different replicas that overlap."""
@@ -153,7 +153,7 @@ class Replica:
         self.world.at(next(life), lambda: self._go_on(life))
 
     def _live(self) -> Life:
-        world, timing = self.world, self.world.timing
+        world = self.world
         while True:
             begun, begun_at = world.now, self.clock
             yield from self._turn()
@@ -163,7 +163,7 @@ class Replica:
                 world.server.edit(empties=world.chance(0.5))
             if world.is_settled and world.chance(world.faults.removed):
                 world.server.remove()
-            rest_s = self.election.rest_s(timing, begun_at, world.random.random())
+            rest_s = self.election.rest_s(begun_at, world.random.random())
             yield max(world.now, begun + rest_s / self.rate)
 
     def _turn(self) -> Life:
@@ -195,7 +195,7 @@ class Replica:
             self._set(self.election.wrote(answers[0], begun_at))
 
     def _step(self, is_deciding: bool) -> ElectionStep:
-        step = next_step(self.election, self.world.timing, self.clock, is_deciding=is_deciding)
+        step = next_step(self.election, self.clock, is_deciding=is_deciding)
         if step is ElectionStep.STEP_DOWN:
             self._set(self.election.stepped_down())
             return self._step(is_deciding)
@@ -203,7 +203,7 @@ class Replica:
 
     def _call(self, ask: Callable[[], object], answers: list) -> Life:  # type: ignore[type-arg]
         """One message there and one back; `answers` stays empty when none comes in time."""
-        world, patience = self.world, self.world.timing.attempt_s / self.rate
+        world, patience = self.world, ATTEMPT_S / self.rate
         there, back = (world.random.expovariate(20.0) for _ in range(2))
         there += world.random.uniform(0, 20) if world.chance(world.faults.late) else 0.0
         is_sent, is_answered = not world.chance(world.faults.lost), not world.chance(world.faults.lost)
@@ -216,14 +216,14 @@ class Replica:
         if is_in_time or (box and is_answered and world.now - began > there + back):
             answers.extend(box)
 
-    def _set(self, election: Election) -> None:
+    def _set(self, knowledge: Election) -> None:
         """The next knowledge, and what it means for who may write in real time."""
         world, before = self.world, self.election
-        self.election = election
+        self.election = knowledge
         own = [each for each in world.tenures if each.who == self.name]
-        if election.renewed_at_s is None:
+        if knowledge.renewed_at_s is None:
             if own:
                 own[-1].until = min(own[-1].until, world.now)
-        elif election.renewed_at_s != before.renewed_at_s:
-            until = (election.renewed_at_s + world.timing.renew_deadline_s - self.offset) / self.rate
+        elif knowledge.renewed_at_s != before.renewed_at_s:
+            until = (knowledge.renewed_at_s + election.RENEW_DEADLINE_S - self.offset) / self.rate
             world.tenures.append(Tenure(self.name, world.now, max(until, world.now)))

@@ -5,9 +5,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.throttler.kube.election_world import Faults, Replica, World
-from throttler.kube.election import LARGEST_EPOCH, NO_RECORD, Election, ElectionStep, LeadTiming, Record, next_step
+from throttler.kube import election as rules
+from throttler.kube.election import LARGEST_EPOCH, NO_RECORD, Election, ElectionStep, Record, next_step
 
-TIMING = LeadTiming()
 SEEDS = st.integers(0, 2**32)
 shares = st.sampled_from([0.0, 0.02, 0.1, 0.3])
 any_faults = st.builds(
@@ -21,11 +21,11 @@ any_faults = st.builds(
 )
 
 
-def run(seed: int, faults: Faults, replicas: int, timing: LeadTiming = TIMING, seconds: float = 90.0) -> World:
-    world = World(seed, faults, timing)
+def run(seed: int, faults: Faults, replicas: int) -> World:
+    world = World(seed, faults)
     for number in range(replicas):
         Replica(world, f"r{number}").start(world.random.uniform(0, 0.01))
-    world.run(seconds)
+    world.run(90.0)
     return world
 
 
@@ -35,7 +35,7 @@ def election(record: Record | None, changed_at_s: float = 0.0) -> Election:
 
 
 def step(of: Election, now_s: float = 0.0, *, is_deciding: bool = True, is_alone: bool = False) -> ElectionStep:
-    return next_step(of, TIMING, now_s, is_deciding=is_deciding, is_alone=is_alone)
+    return next_step(of, now_s, is_deciding=is_deciding, is_alone=is_alone)
 
 
 THEIRS = Record(version="1", holder="other", transitions=4)
@@ -57,12 +57,11 @@ def test_a_lease_that_is_removed_makes_no_second_writer(seed: int, lost: float, 
     assert world.two_writers() == []
 
 
-def test_the_worlds_would_show_two_writers() -> None:
+def test_the_worlds_would_show_two_writers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The property above can fail: with a deadline beyond the lease it does, in many worlds."""
-    timing = LeadTiming()
-    object.__setattr__(timing, "renew_deadline_s", 12.0)
+    monkeypatch.setattr(rules, "RENEW_DEADLINE_S", 12.0)
     faults = Faults(frozen=0.1, lost=0.1)
-    assert sum(bool(run(seed, faults, 2, timing).two_writers()) for seed in range(40)) > 3
+    assert sum(bool(run(seed, faults, 2).two_writers()) for seed in range(40)) > 3
 
 
 @given(SEEDS, st.integers(2, 3))
@@ -153,19 +152,19 @@ def test_the_leader_takes_up_a_lease_that_was_removed_or_emptied_under_its_old_e
 
 def test_a_leader_renews_until_its_deadline_and_steps_down_then() -> None:
     leader = election(OURS).wrote(OURS, 100.0)
-    assert leader.may_write(TIMING, 105.9)
+    assert leader.may_write(105.9)
     assert step(leader, 105.9) is ElectionStep.RENEW
-    assert not leader.may_write(TIMING, 106.0)
+    assert not leader.may_write(106.0)
     assert step(leader, 106.0) is ElectionStep.STEP_DOWN
     assert step(leader.stepped_down(), 106.0) is ElectionStep.ACQUIRE, "nobody took it: it is still ours to take"
 
 
 def test_a_leader_rests_for_longer_after_a_renewal_than_after_one_that_failed() -> None:
     leader = election(OURS).wrote(OURS, 100.0)
-    assert leader.rest_s(TIMING, 100.0, early=1.0) == 2.0
-    assert leader.rest_s(TIMING, 102.0, early=0.0) == 1.2
-    assert leader.rest_s(TIMING, 102.0, early=1.0) == pytest.approx(0.96)
-    assert election(THEIRS).rest_s(TIMING, 100.0, early=0.0) == 1.2
+    assert leader.rest_s(100.0, early=1.0) == 2.0
+    assert leader.rest_s(102.0, early=0.0) == 1.2
+    assert leader.rest_s(102.0, early=1.0) == pytest.approx(0.96)
+    assert election(THEIRS).rest_s(100.0, early=0.0) == 1.2
 
 
 def test_a_leader_renews_without_a_look_unless_it_does_not_know_how_its_last_write_ended() -> None:
@@ -177,7 +176,7 @@ def test_a_leader_renews_without_a_look_unless_it_does_not_know_how_its_last_wri
 
 def test_a_leader_whose_lease_names_another_may_not_write_any_more() -> None:
     leader = election(OURS).wrote(OURS, 100.0).saw(THEIRS, 101.0)
-    assert not leader.may_write(TIMING, 101.0)
+    assert not leader.may_write(101.0)
 
 
 def test_a_write_that_was_done_unheard_counts_while_the_lease_is_still_ours_and_never_afterwards() -> None:
@@ -188,8 +187,8 @@ def test_a_write_that_was_done_unheard_counts_while_the_lease_is_still_ours_and_
         for version, holder in (("2", "me"), ("3", "other"), ("4", "me"))
     )
     assert waiting.saw(done, 101.0).renewed_at_s == 100.0
-    assert not waiting.saw(taken, 101.0).may_write(TIMING, 101.0)
-    assert not waiting.saw(taken, 101.0).saw(back, 102.0).may_write(TIMING, 102.0)
+    assert not waiting.saw(taken, 101.0).may_write(101.0)
+    assert not waiting.saw(taken, 101.0).saw(back, 102.0).may_write(102.0)
 
 
 def test_nothing_is_renewed_or_taken_while_no_decision_is_made() -> None:
@@ -211,17 +210,8 @@ def test_an_epoch_begins_with_every_new_holder_and_outgrows_what_objects_say() -
     assert election(Record(version="1", holder="x", transitions=LARGEST_EPOCH)).next_epoch() == LARGEST_EPOCH
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"attempt_s": 1.2},
-        {"attempt_s": 0.0},
-        {"retry_s": 1.6},
-        {"renew_s": 2.7},
-        {"renew_deadline_s": 9.0},
-        {"jitter": 1.0},
-    ],
-)
-def test_times_that_do_not_keep_leaders_apart_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=r"must|share"):
-        LeadTiming(**wrong)
+def test_the_times_keep_leaders_apart() -> None:
+    assert rules.ATTEMPT_S < rules.RETRY_S, "an attempt ends before the next look"
+    tries_s = rules.RENEW_S + 2 * rules.RETRY_S + rules.ATTEMPT_S
+    assert tries_s <= rules.RENEW_DEADLINE_S, "a renewal and two more tries fit into the deadline"
+    assert rules.RENEW_DEADLINE_S < rules.LEASE_S

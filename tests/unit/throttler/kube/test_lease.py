@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 
 from tests.unit.throttler.service.kube_fake import FakeCluster
-from throttler.kube.election import LeadTiming
+from throttler.kube.election import RENEW_DEADLINE_S
 from throttler.kube.errors import ForbiddenError, ServerError
 from throttler.kube.lease import LEASE_NAME, Elector, ElectorSettings, own_identity
 
 pytestmark = pytest.mark.virtual_time
-
-TIMING = LeadTiming()
 
 
 class Replica:
@@ -255,7 +253,7 @@ async def test_what_counts_is_when_a_renewal_was_begun() -> None:
     await asyncio.sleep(0.85)
     assert leader.elector.may_write()
     leader.kill()
-    await asyncio.sleep(TIMING.renew_deadline_s - 0.4)
+    await asyncio.sleep(RENEW_DEADLINE_S - 0.4)
     assert not leader.elector.may_write()
 
 

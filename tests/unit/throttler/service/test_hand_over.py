@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.throttler.service.kube_fake import FakeCluster
 from tests.unit.throttler.service.test_restore_all import MOVED
-from throttler.kube.election import LeadTiming
+from throttler.kube.election import HAND_OVER_S
 from throttler.kube.errors import ApiError, ForbiddenError, ServerError
 from throttler.kube.lease import LEASE_NAME, Elector, ElectorSettings
 from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL
@@ -21,7 +21,6 @@ pytestmark = pytest.mark.virtual_time
 
 OWN = "kube-balloons"
 KILLED_S = 30.0
-HAND_OVER_S = LeadTiming().hand_over_s
 """What a pod has from SIGTERM on."""
 
 
