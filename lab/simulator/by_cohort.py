@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from lab.simulator.cohort_lanes import CohortLanes, work_s_at
 from lab.simulator.cohort_server import CohortServer, CohortVisitors, Latencies, tally_of
+from lab.simulator.request_arrivals import CLIENT
 from lab.simulator.result import Film, Result, check_nodes
 from throttler.simulator.pacing_policies import Oracle, Policy, permit
-from throttler.simulator.requests_and_machines import CLIENT, JOIN, Machines, Streams, background_levels, level_at
+from throttler.simulator.requests_and_machines import JOIN, Machines, Streams, background_levels, level_at
 from throttler.simulator.scenario_and_faults import LEVEL_S, Scenario
 from throttler.simulator.simulated_scrape import Counters, Observer
 

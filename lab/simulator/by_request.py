@@ -12,7 +12,7 @@ from math import inf
 
 import numpy as np
 
-from lab.simulator.request_arrivals import Arrival, arrivals
+from lab.simulator.request_arrivals import CLIENT, Arrival, arrivals
 from lab.simulator.request_server import (
     FOREIGN_LIST,
     KINDS,
@@ -25,7 +25,6 @@ from lab.simulator.request_server import (
 from lab.simulator.result import Film, Result, Tally, check_nodes, result
 from throttler.simulator.pacing_policies import Oracle, Policy, permit
 from throttler.simulator.requests_and_machines import (
-    CLIENT,
     THINK_SPREAD,
     Machines,
     Streams,

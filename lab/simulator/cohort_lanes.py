@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from lab.simulator.cohort_server import NOTHING, StepOutcome
 from lab.simulator.fluid_server import Answer, Arrivals, Settled
-from throttler.simulator.requests_and_machines import CLIENT, JOIN, NODES_THAT_DOUBLE_A_LIST, THINK_SPREAD
+from lab.simulator.request_arrivals import CLIENT
+from throttler.simulator.requests_and_machines import JOIN, NODES_THAT_DOUBLE_A_LIST, THINK_SPREAD
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

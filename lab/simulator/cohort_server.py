@@ -11,16 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from lab.simulator.fluid_server import Answer, Arrivals, FluidServer, Settled
-from lab.simulator.request_arrivals import visitor_rate
+from lab.simulator.request_arrivals import CLIENT, visitor_rate, visitor_shares
 from lab.simulator.result import Tally
 from throttler.simulator.requests_and_machines import (
-    CLIENT,
     LIST,
     LIST_SHARE,
     SMALL,
     STEADY_LIST,
     capacity,
-    visitor_shares,
 )
 from throttler.simulator.scenario_and_faults import LEVEL_S, Scenario, burst_rate, is_up
 from throttler.simulator.simulated_scrape import Counters

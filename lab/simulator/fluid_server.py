@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import exp
 from typing import NamedTuple
 
+from lab.simulator.request_server import REJECTION_WORK
 from throttler.simulator.requests_and_machines import SERVER, seat_rate, work_left
 
 MIX_S = 2.0
@@ -141,7 +142,7 @@ class FluidServer:
         room = max(0.0, self._queue_limit - self.queued)
         accepted = min(1.0, room / arrivals.requests) if arrivals.requests else 1.0
         self._has_refused |= accepted < 1.0 or refusals > 0.0
-        self._rejection_work += ((1.0 - accepted) * arrivals.requests + refusals) * SERVER.rejection_work
+        self._rejection_work += ((1.0 - accepted) * arrivals.requests + refusals) * REJECTION_WORK
         work = accepted * arrivals.work
         self._batches.append(_Batch(ticket, now_s, accepted * arrivals.requests, work, work))
         self._waiting += accepted * arrivals.requests

@@ -31,6 +31,8 @@ KINDS: tuple[tuple[RequestKind, bool], ...] = (
     (LIST, False),
 )
 """Every kind of request, and whether the scenario's join weight makes it heavier."""
+REJECTION_WORK = 0.001
+"""Seat-seconds that a 429 costs (chosen: a tenth of the smallest request)."""
 JOIN_SMALL, JOIN_LIST, VISITOR_SMALL, VISITOR_LIST, FOREIGN_LIST = range(5)
 
 Sending = tuple[float, int]
@@ -246,7 +248,7 @@ class RequestServer:
         self.errors += 1
         if self._wanted >= self._capacity:
             self._settle(now_s)
-            self._stalled_s = max(self._stalled_s, now_s) + SERVER.rejection_work / self._capacity
+            self._stalled_s = max(self._stalled_s, now_s) + REJECTION_WORK / self._capacity
             self._schedule()
         return self.retry_after.on_rejection(now_s)
 

@@ -2,8 +2,8 @@
 join's train of them, the heartbeats of nodes, how servers refuse, what other people ask for, and chance.
 
 Work is counted in seat-seconds: a request of 0.15 s that takes two seats is 0.3. The figures are those of the study
-(docs/simulator.md): requests per join as counted, 429 after a quarter of the request's timeout, Retry-After, and
-client-go's retries. Where the study left a figure open, "chosen" says so.
+(docs/simulator.md): requests per join as counted, 429 after a quarter of the request's timeout, and Retry-After. Where
+the study left a figure open, "chosen" says so.
 
 Randomness is one stream of numbers per concern, all from one seed, so that a change in one leaves the others alone.
 """
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from throttler.joins.join_memory import Durations
 from throttler.joins.joins import Joins
-from throttler.simulator.scenario_and_faults import LEVEL_S, Scenario, burst_rate, is_up, losses_of, speed_factor
+from throttler.simulator.scenario_and_faults import LEVEL_S, Scenario, burst_rate, is_up, speed_factor
 
 LONG_HOLD_S = 600.0
 """A machine held for longer counts in `Result.held_over_10min`."""
@@ -306,17 +306,10 @@ class ServerRules:
     queue_kappa: float = 1.5
     """All work gets heavier by `1 + queue_kappa x overload`, overload = the filled share of the queue, cubed (chosen:
     a herd then takes about 2.5 times the oracle's time, as in the study, and the oracle hardly feels it)."""
-    rejection_work: float = 0.001
-    """Seat-seconds that a 429 costs (chosen: a tenth of the smallest request)."""
 
     def drag(self, queue_share: float) -> float:
         """How many times as much work everything is while this share of the queue is full."""
         return 1.0 + self.queue_kappa * queue_share**3
-
-    def speed(self, seats: float, capacity: float, queue_share: float) -> float:
-        """Seconds of execution per second of every executing seat: 1 while capacity lasts, never more."""
-        wanted = seats * self.drag(queue_share)
-        return 1.0 if wanted <= capacity else capacity / wanted
 
 
 SCATTER = 1.5
@@ -358,31 +351,7 @@ def work_left(work: float, residue_s: float, seats: float, capacity: float, step
     return min(left, work)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientRules:
-    """How clients meet a refusal, as client-go does, without jitter."""
-
-    retries: int = 10
-    """So often an attempt is repeated after exactly its Retry-After; then the caller sees the error ..."""
-    restart_s: float = 10.0
-    """... and tries anew after this, on a new connection (chosen: a kubelet's or a controller's own backoff)."""
-    backoff_min_s: float = 1.0
-    backoff_max_s: float = 30.0
-    """After a timeout the wait doubles from the one to the other (reflector backoff)."""
-    reconnect_s: float = 1.0
-    """A broken connection is made again, to another server, within this to twice this."""
-    relist_share: float = 0.25
-    """When a server is lost, so many of its nodes list once anew, the others resume their watches (chosen) ..."""
-    relist_spread_s: float = 10.0
-    """... somewhere in this time."""
-    return_s: float = 300.0
-    """Time constant with which long-lived connections come back to a restarted server (chosen)."""
-    visitor_timeout_s: float = 60.0
-    """Timeout of other people's requests."""
-
-
 SERVER = ServerRules()
-CLIENT = ClientRules()
 
 HEARTBEATS_PER_S = 0.15
 """Requests per second of a node that has joined, each SMALL. Those of the nodes before are part of the background."""
@@ -436,24 +405,6 @@ def spare(scenario: Scenario, background: float, joined: float, now_s: float) ->
     others = background * scenario.servers * scenario.capacity + heartbeat_load(joined)
     lists = burst_rate(scenario, now_s) * LIST.cost_at(scenario.nodes_before + joined)
     return max(0.0, usable - others - lists)
-
-
-def visitor_shares(scenario: Scenario, now_s: float) -> list[float]:
-    """How other people's connections lie on the servers: all 0 when none is up.
-
-    They stick: a lost server's move to the others at once, and come back over `CLIENT.return_s`.
-    """
-    weights = [_stuck(scenario, server, now_s) for server in range(scenario.servers)]
-    total = sum(weights)
-    return [weight / total for weight in weights] if total else weights
-
-
-def _stuck(scenario: Scenario, server: int, now_s: float) -> float:
-    if not is_up(scenario, server, now_s):
-        return 0.0
-    ends_s = (loss.at_s + loss.for_s for loss in losses_of(scenario, server))
-    back_s = max((end_s for end_s in ends_s if end_s <= now_s), default=None)
-    return 1.0 if back_s is None else max(1e-6, 1.0 - exp(-(now_s - back_s) / CLIENT.return_s))
 
 
 def background_levels(scenario: Scenario, draws: np.random.Generator) -> NDArray[np.float64]:

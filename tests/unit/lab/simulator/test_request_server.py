@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from lab.simulator.request_server import SINGLE, VISITOR_LIST, Client, RequestServer, RetryAfter
+from lab.simulator.request_server import REJECTION_WORK, SINGLE, VISITOR_LIST, Client, RequestServer, RetryAfter
 from throttler.simulator.requests_and_machines import SERVER
 
 
@@ -100,7 +100,7 @@ def test_rejections_keep_a_busy_server_from_its_work() -> None:
         send(one, number)
     for _ in range(100):
         one.reject(0.0)
-    assert all_events(one)[0][0] == pytest.approx(2.0 + 100 * SERVER.rejection_work / 2.0)
+    assert all_events(one)[0][0] == pytest.approx(2.0 + 100 * REJECTION_WORK / 2.0)
 
 
 def test_a_stopped_server_breaks_what_is_open() -> None:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.simulator.small_plants import plant
 from throttler.simulator.requests_and_machines import (
-    CLIENT,
     HEARTBEATS_PER_S,
     JOIN,
     LIST,
@@ -27,10 +26,9 @@ from throttler.simulator.requests_and_machines import (
     level_at,
     seat_rate,
     spare,
-    visitor_shares,
     work_left,
 )
-from throttler.simulator.scenario_and_faults import ListBurst, Scenario, ServerLoss, burst_rate
+from throttler.simulator.scenario_and_faults import ListBurst, Scenario, burst_rate
 from throttler.simulator.simulated_scrape import CLOCK_START_S
 
 PAGE = (Path(__file__).parents[4] / "docs/simulator.md").read_text(encoding="utf-8")
@@ -50,15 +48,9 @@ TIMEOUTS_S = [lane.timeout_s for lane in JOIN.lanes]
         f"{SERVER.queue_per_capacity:.0f} P requests, at most {SERVER.max_wait_s:.0f} s, else 429",
         f"{SERVER.retry_after_min_s:.0f} s, doubling once per its own length",
         f"while rejections go on, to {SERVER.retry_after_max_s:.0f} s",
-        f"costs {SERVER.rejection_work} seat-seconds",
         f"`1 + {SERVER.queue_kappa} q^3`",
-        f"start again after {CLIENT.restart_s:.0f} s more",
         f"{min(TIMEOUTS_S):.0f} to {max(TIMEOUTS_S):.0f} s by lane",
-        f"comes back after {CLIENT.backoff_min_s:.0f} s, doubling to {CLIENT.backoff_max_s:.0f} s",
         f"their share of the capacity swings ({SWING_S:.0f} s)",
-        f"to another within {CLIENT.reconnect_s:.0f}-{2 * CLIENT.reconnect_s:.0f} s",
-        f"lists once within {CLIENT.relist_spread_s:.0f} s",
-        f"come back to it over {CLIENT.return_s:.0f} s",
         f"every {USUAL.scrape_s:.0f} s per server, {USUAL.scrape_delay_s:.0f} s late",
         f"{100 * USUAL.scrape_missing:.0f} % missing, {100 * USUAL.scrape_noise:.0f} % noise on every figure",
         f"A policy is asked every {USUAL.step_s:.0f} s, from {USUAL.lead_s:.0f} s before the first demand on",
@@ -70,13 +62,9 @@ def test_the_simulators_page_says_its_figures(words: str) -> None:
 
 
 def test_the_figures_that_the_page_says_in_words() -> None:
-    """Repeated ten times, nine of ten small and one a list, a quarter lists anew, half to one and a half of a mean."""
-    assert (CLIENT.retries, LIST_SHARE, CLIENT.relist_share, THINK_SPREAD) == (10, 0.1, 0.25, 0.5)
+    """Nine of ten small and one a list, half to one and a half of a mean."""
+    assert (LIST_SHARE, THINK_SPREAD) == (0.1, 0.5)
     assert math.isclose(VISITOR_COST, 0.9 * 0.010 + 0.1 * 2 * 0.150)
-
-
-def test_clients_of_all_kinds_give_an_attempt_up_within_a_minute() -> None:
-    assert max(*TIMEOUTS_S, CLIENT.visitor_timeout_s) == CLIENT.visitor_timeout_s == 60.0
 
 
 def test_reflectors_list_five_kinds_in_the_first_six_seconds() -> None:
@@ -102,9 +90,6 @@ def test_a_full_queue_drags_and_a_short_one_does_not() -> None:
     assert SERVER.drag(0.0) == 1.0
     assert SERVER.drag(0.1) < 1.01
     assert SERVER.drag(1.0) == 2.5
-    assert SERVER.speed(3, 4.0, 0.0) == 1.0
-    assert SERVER.speed(16, 4.0, 0.0) == 0.25
-    assert SERVER.speed(16, 4.0, 1.0) == pytest.approx(0.1)
 
 
 def test_spare_is_what_others_leave() -> None:
@@ -116,18 +101,6 @@ def test_spare_is_what_others_leave() -> None:
     assert burst_rate(bursting, 57.5) == 5.0
     flooded = plant(faults=(ListBurst(at_s=0, for_s=60, per_s=100),))
     assert spare(flooded, 0.25, 0, 0.0) == 0.0, "never less than nothing"
-
-
-def test_connections_stick_to_the_servers_that_were_there() -> None:
-    scenario = plant(faults=(ServerLoss(at_s=10, for_s=10),))
-    assert visitor_shares(scenario, 0.0) == [0.5, 0.5]
-    assert visitor_shares(scenario, 15.0) == [0.0, 1.0]
-    assert visitor_shares(scenario, 25.0)[0] < 0.05
-    assert visitor_shares(scenario, 3000.0)[0] == pytest.approx(0.5, abs=0.01)
-
-
-def test_no_server_up_means_no_shares() -> None:
-    assert visitor_shares(plant(servers=1, faults=(ServerLoss(at_s=0, for_s=9),)), 5.0) == [0.0]
 
 
 def test_the_background_swings_around_its_mean() -> None:
@@ -160,21 +133,6 @@ def test_the_background_leaves_something_and_never_ends() -> None:
 def test_requests_of_a_heavy_join_take_longer_and_only_lists_grow_with_nodes() -> None:
     assert (SMALL.work_at(0, 2.0), LIST.work_at(2500, 2.0)) == (0.020, pytest.approx(0.45))
     assert JOIN.cost_at(5000, 2.0) == pytest.approx(2 * (11 * 0.6 + 124 * 0.010))
-
-
-def test_connections_come_back_over_five_minutes() -> None:
-    scenario = plant(faults=(ServerLoss(at_s=10, for_s=10),))
-    back = visitor_shares(scenario, 20.0 + 300.0)
-    stuck = 1 - np.exp(-1)
-    assert back == pytest.approx([stuck / (1 + stuck), 1 / (1 + stuck)])
-    assert visitor_shares(scenario, 20.0)[0] == pytest.approx(1e-6, rel=1e-3)
-
-
-def test_connections_come_back_from_the_end_of_the_latest_loss() -> None:
-    twice = plant(faults=(ServerLoss(at_s=10, for_s=10), ServerLoss(at_s=400, for_s=10)))
-    once = plant(faults=(ServerLoss(at_s=400, for_s=10),))
-    assert visitor_shares(twice, 450.0) == visitor_shares(once, 450.0)
-    assert visitor_shares(once, 399.0) == [0.5, 0.5], "a loss that is to come is not known"
 
 
 @given(st.floats(0.0, 100.0), st.floats(0.5, 50.0))
