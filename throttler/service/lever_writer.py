@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
-
 from throttler.kube.errors import (
     ApiError,
     ConflictError,
@@ -24,9 +22,10 @@ from throttler.kube.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from throttler.kube.kube_client import KubeClient, decode
+from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import KindNames
 from throttler.kube.requests import PatchKind, Resource
+from throttler.kube.writes import version_in
 from throttler.levers.lever import How, LeverWrite
 from throttler.service.all_levers import LEVERS
 
@@ -86,14 +85,6 @@ _BY_ERROR: tuple[tuple[type[ApiError], LeverWriteOutcome], ...] = (
 )
 
 
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    resource_version: str = ""
-
-
-class _Versioned(msgspec.Struct, frozen=True):
-    metadata: _Meta = _Meta()
-
-
 class LeverWriter:
     """The writes of all levers, through one client, whose fence is asked right before each request."""
 
@@ -120,7 +111,7 @@ class LeverWriter:
     async def _carry_out_one(self, write: LeverWrite) -> WriteResult:
         try:
             answer = await self._send(write)
-            version = decode(answer, _Versioned).metadata.resource_version if write.how is not How.DELETE else ""
+            version = version_in(answer) if write.how is not How.DELETE else ""
         except ApiError as error:
             outcome = outcome_of(error)
             return WriteResult(write=write, outcome=outcome, message=error.message, retry_after_s=error.retry_after_s)
