@@ -282,8 +282,8 @@ def called(kind: Kind | str, thing: Any) -> str:
     return f"{word}/{name_of(thing)}{f' -n {namespace}' if namespace else ''}"
 
 
-def some(names: Iterable[str], most: int = 3) -> str:
+def some(names: Iterable[str]) -> str:
     """`a, b, c and 4 more`."""
     listed = sorted(names)
-    rest = len(listed) - most
-    return ", ".join(listed[:most]) + (f" and {rest} more" if rest > 0 else "")
+    rest = len(listed) - 3
+    return ", ".join(listed[:3]) + (f" and {rest} more" if rest > 0 else "")

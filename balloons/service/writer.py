@@ -213,11 +213,10 @@ class PoolStatusWriter:
         announcer: Announcer,
         metrics: Metrics,
         clock: Callable[[], float],
-        random: Random | None = None,
     ) -> None:
         self._stored = stored_pools
         self.announcer = announcer
-        chance = random or Random()
+        chance = Random()
         self._status = StatusWriter(
             client,
             POOLS,

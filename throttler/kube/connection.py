@@ -422,9 +422,9 @@ def _connection(
     )
 
 
-def context_names(kubeconfig: str | None, environ: Mapping[str, str] = os.environ) -> list[str]:
+def context_names(kubeconfig: str | None) -> list[str]:
     """The contexts of the kubeconfig that would be used; raises ConfigError where there is none."""
-    merged = merge_documents(_documents(kubeconfig or environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG))
+    merged = merge_documents(_documents(kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG))
     return list(merged["contexts"])
 
 

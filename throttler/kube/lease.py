@@ -129,12 +129,11 @@ class Elector:
         client: KubeClient,
         settings: ElectorSettings,
         clock: Callable[[], float] = boot_clock,
-        random: Random | None = None,
     ) -> None:
         self._client = client
         self._settings = settings
         self._clock = clock
-        self._random = random or Random()
+        self._random = Random()
         self._election = Election(identity=settings.identity)
         self._least_epoch = 0
         self._turn = asyncio.Lock()

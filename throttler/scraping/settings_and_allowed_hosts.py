@@ -60,12 +60,11 @@ class SourceSettings:
             raise ConfigError("signals.alarms need signals.prometheus.url: they are PromQL queries")
 
 
-def source_settings(spec: SignalSources, *, interval_s: float = INTERVAL_S) -> SourceSettings:
+def source_settings(spec: SignalSources) -> SourceSettings:
     """The `spec.signals` of a JoinThrottle as settings; raises ConfigError or QuantityError."""
     return SourceSettings(
         scrapes=spec.scrape.enabled,
         servers=spec.scrape.servers,
-        interval_s=interval_s,
         prometheus_url=spec.prometheus.url if spec.prometheus else None,
         alarms=tuple(
             AlarmSetting(name=alarm.name, query=alarm.query, threshold=alarm.threshold_value) for alarm in spec.alarms

@@ -36,7 +36,7 @@ from throttler.scraping.settings_and_allowed_hosts import SourceSettings, is_loo
 from throttler.signals.reading import Reading, ReadObserver, Signals, ignore_read
 from throttler.signals.servers import OWN_REQUESTS, Servers
 
-_SINGLE_OBJECT = frozenset({"get", "create", "apply", "patch", "update", "delete"})
+_SINGLE_OBJECT = frozenset({"get", "create", "apply", "patch", "delete"})
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class _Counts:
 class OwnAttempts:
     """Counts attempts into windows of at least `window_s`; `observe` is an AttemptObserver for any client."""
 
-    def __init__(self, window_s: float = 5.0) -> None:
+    def __init__(self, window_s: float) -> None:
         self._window_s = window_s
         self._since_s: float | None = None
         self._counts = _Counts()
@@ -89,11 +89,8 @@ def _reading(counts: _Counts, since_s: float, now_s: float) -> Reading:
 
 
 def _is_error(attempt: Attempt) -> bool:
-    """429 and 5xx, and no answer at all; an eviction's 429 is a disruption budget speaking."""
-    if attempt.code in {TIMEOUT, ERROR}:
-        return True
-    is_refusal = attempt.code == "429" and not attempt.resource.endswith("/eviction")
-    return is_refusal or attempt.code.startswith("5")
+    """429 and 5xx, and no answer at all."""
+    return attempt.code in {TIMEOUT, ERROR, "429"} or attempt.code.startswith("5")
 
 
 COMPONENT = "signals"
@@ -116,14 +113,13 @@ class SignalWatch:
         observer: ReadObserver = ignore_read,
         attempts: AttemptObserver = ignore_attempt,
         access: PrometheusAccess | None = None,
-        random: Random | None = None,
     ) -> None:
         self.own = own or OwnAttempts(settings.interval_s)
         self._connection = connection
         self._settings = settings
         self._attempts = attempts
         self._scraper = Scraper(connection, COMPONENT, observer=observer)
-        self._scraping = ScrapeWatch(connection, settings, self._scraper, random or Random())
+        self._scraping = ScrapeWatch(connection, settings, self._scraper, Random())
         self._prometheus = _prometheus(settings, connection, observer, access)
 
     async def run(self) -> None:
