@@ -196,24 +196,11 @@ def view_of(
     stored: dict[str, Any] = {name: deployment.spec.get("template") for name, deployment in deployments.items()}
     if pool.spec.strategy is Strategy.CAPACITY_BUFFER:
         stored |= {name: own.template for name, own in templates.items()}
-    remembered = remembered_shapes(stored)
+    terms = {name: stored_terms(deployment.spec) for name, deployment in deployments.items()}
     counted: dict[str, Resources] = {}
     if is_explicit:
         counted = {EXPLICIT: counted_by_nodes(census.measured, parse_resources(pool.spec.shape.resources))}
-        shapes = explicit_shape(census.measured, counted[EXPLICIT])
-    else:
-        shapes = shapes_of(census.measured, rules.wall_s, pool.spec.shape.devices, remembered.values())
-    vacant = {name: shape for name, shape in remembered.items() if name not in shapes.by_name}
-    shapes = replace(shapes, by_name={**shapes.by_name, **vacant})
-    in_use = {name: pod_requests(template) for name, template in stored.items()}
-    requests = {name: balloon_requests(pool, shape, in_use.get(name)) for name, shape in shapes.by_name.items()}
-    terms = {name: stored_terms(deployment.spec) for name, deployment in deployments.items()}
-    tried = _types_tried(pool, claim, shapes, terms.get(ANY_TYPE))
-    if (wanted := requests.get(shapes.main)) and _takes_any_type(pool, shapes, tried):
-        any_type = Shape(ANY_TYPE, "", {}, is_vacant=True, other_than=tried)
-        shapes = replace(shapes, by_name={**shapes.by_name, ANY_TYPE: any_type})
-        # As long as nodes are waited for in that shape, those on their way are for what was asked for.
-        requests[ANY_TYPE] = in_use.get(ANY_TYPE) or any_type_requests(wanted)
+    shapes, requests = _shapes_and_requests(pool, claim, census, stored, counted, terms.get(ANY_TYPE), rules.wall_s)
     loads = {**snapshot.loads, **claim.own_loads} if claim.own_loads else snapshot.loads
     fitting = _Fitting(shapes, {**requests, **counted}, loads, rules)
     has_balloons = pool.spec.strategy is Strategy.BALLOON
@@ -258,6 +245,35 @@ def view_of(
             for name, shape in shapes.by_name.items()
         },
     )
+
+
+def _shapes_and_requests(
+    pool: BalloonPool,
+    claim: Claim,
+    census: Census,
+    stored: Mapping[str, Any],
+    counted: Mapping[str, Resources],
+    any_type_terms: Sequence[Term] | None,
+    wall_s: float,
+) -> tuple[Shapes, dict[str, Resources | None]]:
+    """The pool's shapes, and what a balloon of each asks for: as measured on its nodes, or as `stored` pod templates
+    say of shapes of which no node is up. `counted` is what explicit requests ask of nodes."""
+    remembered = remembered_shapes(stored)
+    if counted:
+        shapes = explicit_shape(census.measured, counted[EXPLICIT])
+    else:
+        shapes = shapes_of(census.measured, wall_s, pool.spec.shape.devices, remembered.values())
+    vacant = {name: shape for name, shape in remembered.items() if name not in shapes.by_name}
+    shapes = replace(shapes, by_name={**shapes.by_name, **vacant})
+    in_use = {name: pod_requests(template) for name, template in stored.items()}
+    requests = {name: balloon_requests(pool, shape, in_use.get(name)) for name, shape in shapes.by_name.items()}
+    tried = _types_tried(pool, claim, shapes, any_type_terms)
+    if (wanted := requests.get(shapes.main)) and _takes_any_type(pool, shapes, tried):
+        any_type = Shape(ANY_TYPE, "", {}, is_vacant=True, other_than=tried)
+        shapes = replace(shapes, by_name={**shapes.by_name, ANY_TYPE: any_type})
+        # As long as nodes are waited for in that shape, those on their way are for what was asked for.
+        requests[ANY_TYPE] = in_use.get(ANY_TYPE) or any_type_requests(wanted)
+    return shapes, requests
 
 
 @dataclass(frozen=True, slots=True)
