@@ -1,10 +1,8 @@
 """The kinds that the commands read (no Secrets: nothing asks for them), and which fields of each are kept.
 
-The kinds that the commands read. Secrets are not among them, and nothing asks for them.
-
-What is kept of each object: the fields that some command reads, and no others. Live reading and dumps keep the same,
-so that they answer alike. Environment variables, volumes' contents, image lists, `last-applied-configuration` and
-arguments, but for a dozen flags of the cluster's components, never get past here.
+Kept are the fields that some command reads, and no others. Live reading and dumps keep the same, so that they answer
+alike. Environment variables, volumes' contents, image lists, `last-applied-configuration` and arguments, but for a
+dozen flags of the cluster's components, never get past here.
 """
 
 from collections.abc import Callable, Mapping

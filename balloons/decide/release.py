@@ -1,10 +1,9 @@
 """Burst release: free warm nodes in bulk for pods that wait.
 
-Where waiting pods find room: nodes in the order in which they should be used, alike ones judged together.
-
-Whether a waiting pod could run on a node once its balloon is gone. A subset of the scheduler's filters, on purpose:
-pods with rules that are not judged here are opaque and left to the scheduler, so a "yes" may at worst free a node
-that the scheduler then refuses for a while.
+Pods are given nodes in the order in which these should be used; alike ones are judged together. Whether a pod could run
+on a node once its balloon is gone is judged by a subset of the scheduler's filters, on purpose: pods with rules that
+are not judged here are opaque and left to the scheduler, so a "yes" may at worst free a node that the scheduler then
+refuses for a while.
 
 The scheduler preempts one balloon in milliseconds, but a hundred take seconds: every preemption spends several
 of its API calls, and each victim comes back Pending. Lowering the Deployment and deleting that many balloons

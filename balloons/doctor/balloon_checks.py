@@ -1,7 +1,4 @@
-"""Checks of how balloons are made, and of priorities: who gives way to whom.
-
-Checks of priorities: who gives way to whom, and whom cluster-autoscaler sees.
-"""
+"""Checks of how balloons are made, and of priorities: who gives way to whom, and whom cluster-autoscaler sees."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,8 +17,8 @@ UTILISATION = 0.5
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 CUTOFF = -10
-"""cluster-autoscaler's `--expendable-pods-priority-cutoff`: below it a pod does not exist for it; the value itself "
-"does."""
+"""cluster-autoscaler's `--expendable-pods-priority-cutoff`: below it a pod does not exist for it; at the value
+itself it does."""
 LOWEST_FOR_KARPENTER = -(2**25)
 """Karpenter's eviction cost is 1 + priority / 2^25: from here on a node of such pods alone counts as empty."""
 

@@ -1,6 +1,5 @@
-"""A plan for machines, as docs/schemas/plan.json says, and a saved one against what happened.
-
-A saved plan against what happened: the nodes that came since, by their own timestamps.
+"""A plan for machines, as docs/schemas/plan.json says, and a saved one against what happened: the nodes that
+came since, by their own timestamps.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
 """The service's own metrics, and the small HTTP server for them: /metrics, /healthz and /readyz.
 
-The service's own metrics: one registry, one prefix, no series per node. Label values that are known beforehand are
+One registry, one prefix, no series per node. Label values that are known beforehand are
 there from the start with 0, so that rates and alerts never meet a gap. docs/metrics.md is written from this registry
 (tools/metrics_page.py).
 

@@ -1,6 +1,6 @@
 """Whether real work found a node, and how long it waits for one that a balloon leaves.
 
-The warm-hit ratio is counted from whether real work found a node or had to wait for one.
+The warm-hit ratio is counted from the first of the two.
 
 The clock starts when a balloon that the scheduler preempted, or that we released, is first seen to leave its node, and
 stops when the first real pod is seen bound there. Both events come through the same watch, in order.

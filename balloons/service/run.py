@@ -1,7 +1,7 @@
 """Start-up and end of the service: makes the parts and their clients, runs them together, ends them in order.
 
-How late the event loop is: the first thing to look at when a lease or a watch is lost. The clients of the service:
-their ceilings are apart, and so are their connections. The throttle's half of the service, wired to its clients.
+The ceilings of its clients are apart, and so are their connections. How late the event loop is (`measure_lag`) is the
+first thing to look at when a lease or a watch is lost.
 """
 
 import asyncio

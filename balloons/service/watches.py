@@ -1,6 +1,6 @@
 """The watch caches: which objects are followed, as this API server serves them, and whom their changes concern.
 
-What this API server serves: its minor version, and CapacityBuffer if somebody installed it.
+Asked of the server are its minor version, and whether somebody installed CapacityBuffer.
 """
 
 import asyncio

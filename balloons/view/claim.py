@@ -1,7 +1,7 @@
-"""Whose pools are served, and which pool each node belongs to: the oldest of those that select it and act.
+"""Whose pools are served, and which pool each node belongs to: the oldest of those that select it and act. Pure.
 
-Whose pools are served, and what the operator lets them ask for. Pure. A pool that is refused here is as good as
-absent for all others: it claims no node, shows none, and costs no decision.
+A pool that is not served, or asks for more than the operator lets it, is as good as absent for all others: it claims no
+node, shows none, and costs no decision.
 
 A pool that is paused or a dry run takes nothing from one that acts, however old it is. Nodes that changed and stay
 where they are, which is nearly all that a large cluster ever reports, are exchanged one by one; anything else is worked

@@ -1,6 +1,6 @@
-"""Everything one decision reads, at one moment, and the index that keeps it up to date event by event.
+"""Everything one decision reads, at one moment, and the index that keeps it up to date event by event. Pure.
 
-The cluster, kept up to date event by event, so that a snapshot costs what has changed and not what there is. Pure.
+A snapshot costs what has changed and not what there is.
 Every `change_*` takes what was known of the object before and what is known now (None: not there), as watch caches
 tell it. Nothing here raises on an odd object: whatever has been decoded can be filed.
 """
