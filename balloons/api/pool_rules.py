@@ -43,7 +43,7 @@ from balloons.api.pool import (
     Strategy,
 )
 from throttler.kube import quantities_and_durations
-from throttler.kube.custom_objects import Form, Invalid, Problem, decode_object, not_one_of, texts
+from throttler.kube.custom_objects import Form, Invalid, Problem, decode_object, name_problems, not_one_of, texts
 from throttler.kube.quantities_and_durations import (
     DurationError,
     count,
@@ -56,8 +56,6 @@ from throttler.kube.taints import Toleration
 
 __all__ = ["Invalid", "decode_pool"]
 _QUANTITY_FIELDS = ("resources", "slack")
-LONGEST_NAME = 63
-"""Characters of a pool's name: balloons carry it as a label value."""
 LONGEST_TOLERATION_S = 31_536_000
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 STATUSES = ("True", "False", "Unknown")
@@ -110,7 +108,7 @@ def problems(pool: BalloonPool) -> tuple[Problem, ...]:
     """Every rule that the pool breaks; empty for a good pool."""
     spec = pool.spec
     return (
-        *_name_problems(pool.metadata.name),
+        *name_problems(pool.metadata.name, "every balloon"),
         *_size_problems(spec),
         *_fallback_problems(spec),
         *_mode_problems(spec),
@@ -132,15 +130,6 @@ _FORM = Form(
     prepared=_with_textual_quantities,
     without_spec=Problem("spec", "spec is missing; accepted: a mapping with nodes and mode"),
 )
-
-
-def _name_problems(name: str) -> Iterator[Problem]:
-    if len(name) > LONGEST_NAME:
-        yield Problem(
-            "metadata.name",
-            f'name "{name}" has {len(name)} characters; '
-            "accepted: at most 63, because every balloon carries it as a label",
-        )
 
 
 def _size_problems(spec: PoolSpec) -> Iterator[Problem]:

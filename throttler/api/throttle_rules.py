@@ -40,6 +40,7 @@ from throttler.kube.custom_objects import (
     Problem,
     Refused,
     decode_object,
+    name_problems,
     status_of,
     texts,
     without_nulls,
@@ -49,15 +50,12 @@ from throttler.kube.quantities_and_durations import DurationError, QuantityError
 from throttler.kube.selectors import KEY_PATTERN, LONGEST_KEY, key_problems, selector_problems, value_problems
 from throttler.kube.taints import STARTUP_TAINT_PREFIX
 
-LONGEST_NAME = 63
-"""Characters of a throttle's name: the objects that it changes carry it as a label value."""
-
 
 def problems(throttle: JoinThrottle) -> tuple[Problem, ...]:
     """Every rule that the throttle breaks; empty for a good one."""
     spec = throttle.spec
     return (
-        *_throttle_name_problems(throttle.metadata.name),
+        *name_problems(throttle.metadata.name, "what the throttle changes"),
         *selector_problems(spec.nodes, "spec.nodes"),
         *_window_problems(spec.window),
         *_pace_problems(spec.pace),
@@ -66,15 +64,6 @@ def problems(throttle: JoinThrottle) -> tuple[Problem, ...]:
         *signal_problems(spec),
         *lever_problems(spec),
     )
-
-
-def _throttle_name_problems(name: str) -> Iterator[Problem]:
-    if len(name) > LONGEST_NAME:
-        yield Problem(
-            "metadata.name",
-            f'name "{name}" has {len(name)} characters; '
-            "accepted: at most 63, because what the throttle changes carries it as a label",
-        )
 
 
 def _window_problems(window: Window) -> Iterator[Problem]:

@@ -20,6 +20,8 @@ from throttler.kube.metadata import Metadata, ObjectKey, key_of
 
 LONGEST_VALUE = 64
 """Characters of a user's value that a sentence repeats."""
+LONGEST_NAME = 63
+"""Characters of a label's value: other objects carry the names of ours as labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,15 @@ def not_one_of(value: str, accepted: Sequence[str], path: str) -> Iterator[Probl
     if value not in accepted:
         name = path.rpartition(".")[2]
         yield Problem(path, f'{name} "{value}" is not accepted; accepted: {", ".join(accepted)}')
+
+
+def name_problems(name: str, carrier: str) -> Iterator[Problem]:
+    """The problem of a name that is too long to be the label that `carrier` carries."""
+    if len(name) > LONGEST_NAME:
+        yield Problem(
+            "metadata.name",
+            f'name "{name}" has {len(name)} characters; accepted: at most 63, because {carrier} carries it as a label',
+        )
 
 
 def _cut(text: str) -> str:
