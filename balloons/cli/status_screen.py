@@ -22,12 +22,13 @@ import msgspec
 
 from balloons.cli.cluster_source import open_cluster, see
 from balloons.cli.documents import printed
-from balloons.cli.status_text import Awaited, Listing, Pool, document, missing, names, table, tables, throttle_table
+from balloons.cli.status_text import Awaited, Listing, document, missing, names, table, tables, throttle_table
 from balloons.cli.terminal import CommandError, ExitCode, Look, keys_unseen, warn
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.seen_cluster import SeenCluster
 from balloons.service.watched_objects import POOLS, PoolWire, pool_from_wire
 from balloons.text_and_colours import duration, printable
+from balloons.view.snapshot import StoredPool
 from throttler.api.throttle_rules import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube.errors import ForbiddenError, NotFoundError, UnauthorizedError
 from throttler.kube.kube_client import KubeClient
@@ -145,7 +146,7 @@ class Screen:
     """Of which kind the last row was."""
     outage: ToldOnce = field(default_factory=ToldOnce)
     throttles: dict[object, StoredThrottle] = field(default_factory=dict)
-    pools: dict[object, Pool] = field(default_factory=dict)
+    pools: dict[object, StoredPool] = field(default_factory=dict)
 
     def show(self, listing: Listing) -> None:
         """Draw all of it again, or add what has changed."""
@@ -267,7 +268,7 @@ def show_dump(options: dict[str, Any], wanted: Wanted) -> int:
     return ExitCode.DONE
 
 
-def _dumped(cluster: SeenCluster) -> Iterator[Pool]:
+def _dumped(cluster: SeenCluster) -> Iterator[StoredPool]:
     """The pools, those that break a rule among them; what is no object of ours is left out, as everywhere."""
     for text in cluster.listed(kinds.BALLOON_POOLS).objects:
         with contextlib.suppress(*seen_cluster.UNREADABLE):
@@ -301,7 +302,7 @@ class _Look:
     """`throttles` is None where they are not served, or not shown to this user."""
 
     throttles: list[StoredThrottle] | None
-    pools: list[Pool]
+    pools: list[StoredPool]
 
 
 def _told(first: _Look) -> Listing:
@@ -327,8 +328,8 @@ async def _first_look(client: KubeClient, where: str | None) -> _Look:
     return _Look(await _throttles(client), pools)
 
 
-async def _pools(client: KubeClient, namespace: str | None) -> list[Pool]:
-    pools: list[Pool] = []
+async def _pools(client: KubeClient, namespace: str | None) -> list[StoredPool]:
+    pools: list[StoredPool] = []
     async for page in client.pages(POOLS, PoolWire, Selection(namespace=namespace)):
         pools += [pool_from_wire(wire) for wire in page.items]
     return sorted(pools, key=lambda pool: pool.key)

@@ -12,7 +12,7 @@ from balloons.cli.documents import PoolItem, ThrottleAndPoolStatusDocument, Thro
 from balloons.cli.terminal import CELL_COLOURS, GLYPHS, NONE, Look, Row
 from balloons.cli.terminal import table as table_lines
 from balloons.cluster.kinds import PAUSE_REASON
-from balloons.view.snapshot import RefusedPool
+from balloons.view.snapshot import RefusedPool, StoredPool
 from throttler.api.throttle import GROUP as THROTTLE_GROUP
 from throttler.api.throttle import JoinThrottle
 from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle
@@ -24,7 +24,6 @@ POOL_COLUMNS = ("NAME", "WARM", "WANT", "BUSY", "PENDING", "MAX", "MODE", "READY
 WIDE_POOL_COLUMNS = (*POOL_COLUMNS, "NODES", "IDLE", "SICK", "SCHEDULE", "MESSAGE")
 FIRST_POOL_COLUMNS_TO_GO = ("AGE", "MODE", "MAX", "PENDING", "BUSY", "READY", "WANT", "WARM")
 """Where there is no room: the reason stays to the last."""
-Pool = BalloonPool | RefusedPool
 _MINUTE_S, _HOUR_S, _DAY_S, _YEAR_S = 60, 3600, 86_400, 31_536_000
 _AGES = (
     (2 * _MINUTE_S, ("s", 1), ("", 1)),
@@ -55,7 +54,7 @@ def pause_reason(metadata: Metadata, *, is_paused: bool) -> str | None:
     return metadata.annotations.get(PAUSE_REASON) or None if is_paused else None
 
 
-def pool_row(pool: Pool, now: datetime, glyphs: Mapping[str, str]) -> dict[str, str]:
+def pool_row(pool: StoredPool, now: datetime, glyphs: Mapping[str, str]) -> dict[str, str]:
     """One pool's cells; `glyphs` are put before what Ready says."""
     status, spec = pool.status, pool.spec if isinstance(pool, BalloonPool) else None
     ready = _status(pool, "Ready")
@@ -79,18 +78,18 @@ def pool_row(pool: Pool, now: datetime, glyphs: Mapping[str, str]) -> dict[str, 
     }
 
 
-def _pool_message(pool: Pool) -> str:
+def _pool_message(pool: StoredPool) -> str:
     """With the notes beside the reason, which only conditions have."""
     status, problem = pool.status, pool.problem if isinstance(pool, RefusedPool) else ""
     ready = next((c.message for c in status.conditions if c.type == "Ready"), "")
     return _pool_paused(pool) or ready or status.message or problem
 
 
-def _pool_paused(pool: Pool) -> str | None:
+def _pool_paused(pool: StoredPool) -> str | None:
     return pause_reason(pool.metadata, is_paused=isinstance(pool, BalloonPool) and pool.spec.paused)
 
 
-def because_of(pool: Pool) -> str:
+def because_of(pool: StoredPool) -> str:
     """The reason last written; a pool that breaks a rule says so even before the service does."""
     return pool.status.because or ("Invalid" if isinstance(pool, RefusedPool) else "")
 
@@ -107,12 +106,12 @@ def age(metadata: Metadata, now: datetime) -> str:
     return f"{total_s // _YEAR_S}y"
 
 
-def pool_names(pools: Sequence[Pool]) -> list[str]:
+def pool_names(pools: Sequence[StoredPool]) -> list[str]:
     """As `kubectl get -o name` prints them."""
     return [f"balloonpool.{GROUP}/{pool.metadata.name}" for pool in pools]
 
 
-def pool_item(pool: Pool) -> PoolItem:
+def pool_item(pool: StoredPool) -> PoolItem:
     """For machines."""
     created = pool.metadata.creation_timestamp
     spec = pool.spec if isinstance(pool, BalloonPool) else None
@@ -192,7 +191,7 @@ class Listing:
     """What there is to show; both in the order in which they are printed."""
 
     throttles: Sequence[StoredThrottle] = ()
-    pools: Sequence[Pool] = ()
+    pools: Sequence[StoredPool] = ()
     outage: str = ""
     """How old this is, and what the server says, where it is no longer followed."""
 
@@ -217,7 +216,7 @@ def tables(listing: Listing, where: str | None, look: Look, now: datetime) -> li
     return [line for index, lines in enumerate(drawn) for line in ([*between, *lines] if index else lines)]
 
 
-def table(pools: Sequence[Pool], where: str | None, look: Look, now: datetime) -> list[str]:
+def table(pools: Sequence[StoredPool], where: str | None, look: Look, now: datetime) -> list[str]:
     """The lines of the pools' table; `where` is the only namespace, None means all."""
     columns = WIDE_POOL_COLUMNS if look.output == "wide" else POOL_COLUMNS
     headers = columns if where else ("NAMESPACE", *columns)
@@ -316,7 +315,7 @@ def missing(wanted: Sequence[Awaited], listing: Listing, names: Sequence[str]) -
 
 def _condition(name: str, status: str) -> Missing:
     def look(listing: Listing) -> list[str]:
-        pools: Sequence[Pool | StoredThrottle] = listing.pools if name in OF_ALL else ()
+        pools: Sequence[StoredPool | StoredThrottle] = listing.pools if name in OF_ALL else ()
         objects = [*listing.throttles, *pools]
         states = [(thing, _status(thing, name)) for thing in objects]
         unlike = [f"{_called(thing)}: {name} is {is_now}" for thing, is_now in states if is_now != status]
@@ -325,7 +324,7 @@ def _condition(name: str, status: str) -> Missing:
     return look
 
 
-def _status(of: Pool | StoredThrottle, name: str) -> str:
+def _status(of: StoredPool | StoredThrottle, name: str) -> str:
     """What the condition says; one that nobody has written is Unknown, or not the case."""
     absent = "False" if name in ABNORMAL else "Unknown"
     return next((condition.status for condition in of.status.conditions if condition.type == name), absent)
@@ -360,6 +359,6 @@ def _phase(name: str) -> Missing:
     return look
 
 
-def _called(of: Pool | StoredThrottle) -> str:
+def _called(of: StoredPool | StoredThrottle) -> str:
     space = of.metadata.namespace
     return f"{space}/{of.metadata.name}" if space else of.metadata.name

@@ -17,9 +17,9 @@ from typing import Any
 
 import msgspec
 
-from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool, PoolStatus
+from balloons.api.pool import API_VERSION, POOL_KIND, PoolStatus
 from balloons.decide.decision_and_reasons import PoolDecision, Reason
-from balloons.view.snapshot import RefusedPool
+from balloons.view.snapshot import StoredPool
 from throttler.kube.metadata import Condition, ObjectKey
 from throttler.kube.reasons_and_events import MESSAGE_LIMIT, EventAuthor, EventLimit, Sentence, conditions_since
 
@@ -73,7 +73,6 @@ WRITE_FAILED = "WriteFailed"
 """Condition reason when the API server refuses, or does not answer, what was decided."""
 ZONE_LIMIT = 64
 """As in the CRD: one field too long would cost the whole status."""
-StoredPool = BalloonPool | RefusedPool
 CONTROLLER = "kube-balloons.github.io/balloons"
 
 

@@ -8,11 +8,11 @@ else may wait to be looked at together.
 
 import msgspec
 
-from balloons.api.pool import GROUP, POOL_KIND, POOL_PLURAL, VERSION, BalloonPool, PoolStatus
+from balloons.api.pool import GROUP, POOL_KIND, POOL_PLURAL, VERSION, PoolStatus
 from balloons.api.pool_rules import decode_pool
 from balloons.balloon_manifest import BUFFER_GROUP
 from balloons.view.claim import is_of_its_pool
-from balloons.view.snapshot import Deployment, FailedBalloon, RefusedPool
+from balloons.view.snapshot import Deployment, FailedBalloon, RefusedPool, StoredPool
 from throttler.kube.custom_objects import Invalid, status_of
 from throttler.kube.metadata import Metadata
 from throttler.kube.node import Node, Shared, is_leaving
@@ -52,7 +52,7 @@ class PoolWire(msgspec.Struct, frozen=True):
     status: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-def pool_from_wire(wire: PoolWire) -> BalloonPool | RefusedPool:
+def pool_from_wire(wire: PoolWire) -> StoredPool:
     """The pool, or who it is and which rule it breaks."""
     pool = decode_pool(msgspec.json.encode(wire))
     if isinstance(pool, Invalid):

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from balloons.api.pool import BalloonPool
 from balloons.balloon_manifest import BUFFER_GROUP
 from balloons.service import watched_objects
 from balloons.service.loop import Wake
@@ -30,8 +29,8 @@ from balloons.view.snapshot import (
     FailedBalloon,
     Index,
     PriorityClass,
-    RefusedPool,
     StoredObject,
+    StoredPool,
 )
 from throttler.kube.decoding import Key
 from throttler.kube.kube_client import KubeClient
@@ -149,9 +148,7 @@ class Watches:
         if warmth is not None and pool is not None:
             self._metrics.bound(pool, warmth)
 
-    def _pool_changed(
-        self, key: Key, before: BalloonPool | RefusedPool | None, after: BalloonPool | RefusedPool | None
-    ) -> None:
+    def _pool_changed(self, key: Key, before: StoredPool | None, after: StoredPool | None) -> None:
         self._index.change_pool(before, after)
         known = before.metadata if before else None, after.metadata if after else None
         self._wake.poke(watched_objects.pool_within_s(*known))

@@ -26,8 +26,9 @@ from balloons.decide.decision_and_reasons import (
     RemoveFailed,
 )
 from balloons.service.metrics import ActionKind, Metrics, PoolWriteOutcome
-from balloons.service.pool_status import TURNED_AWAY, Announcer, StoredPool, next_status
+from balloons.service.pool_status import TURNED_AWAY, Announcer, next_status
 from balloons.service.watched_objects import POOLS, written
+from balloons.view.snapshot import StoredPool
 from throttler.kube.errors import (
     AlreadyExistsError,
     ApiError,

@@ -164,6 +164,9 @@ class RefusedPool(Refused[PoolStatus]):
     status: PoolStatus = field(default_factory=PoolStatus)
 
 
+StoredPool = BalloonPool | RefusedPool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
     """What a snapshot says about itself, besides the objects: see the fields of Snapshot.
@@ -200,7 +203,7 @@ class Index:
         self._unbound_now: dict[ObjectKey, tuple[Pod, ...]] = {}
         self._failed: dict[ObjectKey, FailedBalloon] = {}
         self._failed_now: dict[ObjectKey, tuple[FailedBalloon, ...]] | None = {}
-        self._pools: dict[ObjectKey, BalloonPool | RefusedPool] = {}
+        self._pools: dict[ObjectKey, StoredPool] = {}
         self._deployments: dict[ObjectKey, Deployment] = {}
         self._classes: dict[str, PriorityClass] = {}
         self._buffers: dict[ObjectKey, StoredObject] = {}
@@ -236,7 +239,7 @@ class Index:
             self._failed.pop(before.key, None)
         self._failed_now = None
 
-    def change_pool(self, before: BalloonPool | RefusedPool | None, after: BalloonPool | RefusedPool | None) -> None:
+    def change_pool(self, before: StoredPool | None, after: StoredPool | None) -> None:
         """A pool appeared, changed, stopped or began to break a rule, or went."""
         if after is not None:
             self._pools[after.key] = after
@@ -310,7 +313,7 @@ class Index:
         """The pods of each node as they were at the last snapshot; live, to be read before the next one."""
         return self._pods_now
 
-    def pool(self, key: ObjectKey) -> BalloonPool | RefusedPool | None:
+    def pool(self, key: ObjectKey) -> StoredPool | None:
         """The pool as it is stored now, whether it breaks a rule or not."""
         return self._pools.get(key)
 
