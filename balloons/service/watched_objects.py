@@ -16,7 +16,7 @@ from balloons.view.snapshot import Deployment, FailedBalloon, RefusedPool, Store
 from throttler.kube.custom_objects import Invalid, status_of
 from throttler.kube.metadata import Metadata
 from throttler.kube.node import Node, Shared, is_leaving
-from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire
+from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire, without_requests
 from throttler.kube.quantities_and_durations import QuantityError
 from throttler.kube.requests import DEPLOYMENTS, Resource
 
@@ -65,8 +65,7 @@ def pod_or_presence(wire: PodWire, shared: Shared) -> Pod:
     try:
         return pod_from_wire(wire, shared)
     except QuantityError:
-        bare = msgspec.structs.replace(wire.spec, containers=(), init_containers=(), overhead={}, resources=None)
-        return pod_from_wire(msgspec.structs.replace(wire, spec=bare), shared)
+        return pod_from_wire(without_requests(wire), shared)
 
 
 def failed_balloon(wire: PodWire, shared: Shared) -> FailedBalloon | None:

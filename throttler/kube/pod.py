@@ -214,6 +214,12 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     scheduling: Scheduling | None = None
 
 
+def without_requests(wire: PodWire) -> PodWire:
+    """The pod less what it asks for, which may be unreadable."""
+    spec = msgspec.structs.replace(wire.spec, containers=(), init_containers=(), overhead={}, resources=None)
+    return msgspec.structs.replace(wire, spec=spec)
+
+
 def pod_from_wire(wire: PodWire, shared: Shared) -> Pod:
     """The compact pod; raises QuantityError when its requests cannot be read."""
     metadata, spec, status = wire.metadata, wire.spec, wire.status

@@ -26,7 +26,7 @@ from throttler.kube.kube_client import CeilingGate, KubeClient, open_client
 from throttler.kube.lease import Elector
 from throttler.kube.metadata import LimitedObject, Metadata, ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, KEPT_ANNOTATIONS, Node, NodeWire, Shared, node_from_wire
-from throttler.kube.pod import Pod, PodWire, pod_from_wire
+from throttler.kube.pod import PodWire, pod_from_wire, without_requests
 from throttler.kube.reasons_and_events import because
 from throttler.kube.requests import DEPLOYMENTS, EVERYTHING, NODES, PODS, Resource, Selection
 from throttler.kube.selectors import LabelSelector, matches
@@ -318,7 +318,7 @@ async def gates(client: KubeClient) -> Writes:
     """Pods with our gate, whether any throttle looks after them or not: nobody else takes it off."""
     shared = Shared()
     async for items in _pages(client, PODS, PodWire, WITHOUT_NODE):
-        for write in SCHEDULING_GATES.let_all_in([_bare_pod(wire, shared) for wire in items]):
+        for write in SCHEDULING_GATES.let_all_in([pod_from_wire(without_requests(wire), shared) for wire in items]):
             yield (write,)
 
 
@@ -339,12 +339,6 @@ def _bare_node(wire: NodeWire, shared: Shared) -> Node:
     """Without its size, which nobody asks for here and which may be unreadable."""
     status = msgspec.structs.replace(wire.status, allocatable=msgspec.Raw(b"{}"))
     return node_from_wire(msgspec.structs.replace(wire, status=status), shared)
-
-
-def _bare_pod(wire: PodWire, shared: Shared) -> Pod:
-    """The same of a pod and its requests."""
-    spec = msgspec.structs.replace(wire.spec, containers=(), init_containers=(), overhead={}, resources=None)
-    return pod_from_wire(msgspec.structs.replace(wire, spec=spec), shared)
 
 
 DRAIN_S = 1.0
