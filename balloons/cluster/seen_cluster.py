@@ -227,7 +227,6 @@ class Detected:
     status: AutoscalerStatus | None = None
     """What cluster-autoscaler's ConfigMap says of its groups."""
     version: str = ""
-    minor: int = 0
     provider: str = ""
     api_servers: int | None = None
 
@@ -266,7 +265,6 @@ def detect(cluster: SeenCluster) -> Detected:
         scheduler=running.get("kube-scheduler"),
         status=status,
         version=cluster.version,
-        minor=minor_of(cluster.version),
         provider=_provider(cluster),
         api_servers=_api_servers(cluster),
     )

@@ -117,7 +117,6 @@ class _ClaimCondition(msgspec.Struct, frozen=True, gc=False):
 
 class _ClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     node_name: str = ""
-    provider_id: str = msgspec.field(default="", name="providerID")
     capacity: dict[str, str] = {}
     allocatable: dict[str, str] = {}
     conditions: tuple[_ClaimCondition, ...] = ()
@@ -143,11 +142,6 @@ class NodeClaim(msgspec.Struct, frozen=True, gc=False):
     def node_name(self) -> str:
         """Its Node; empty before registration."""
         return self.status.node_name
-
-    @property
-    def provider_id(self) -> str:
-        """The machine at its provider; empty before launch."""
-        return self.status.provider_id
 
     @property
     def capacity(self) -> Resources:

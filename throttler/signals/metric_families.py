@@ -25,10 +25,9 @@ class Part(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """One family: what it is for, and whether every healthy server exports it from its first minute."""
+    """One family, and whether every healthy server exports it from its first minute."""
 
     name: str
-    purpose: str
     part: Part = Part.VALUE
     is_always_there: bool = True
     is_of_joins: bool = False
@@ -54,49 +53,34 @@ JOIN_RESOURCES = frozenset(
 )
 """Group and plural of what joins send requests for."""
 
-REQUESTS = Family(name="apiserver_request_total", purpose="requests, 429 and 5xx among them")
-LATENCY = Family(
-    name="apiserver_request_duration_seconds", purpose="latency as clients see it", part=Part.MEAN, is_of_joins=True
-)
-SERVICE = Family(
-    name="apiserver_request_sli_duration_seconds",
-    purpose="latency without queues and webhooks: what the server itself takes",
-    part=Part.MEAN,
-    is_of_joins=True,
-)
-QUEUE_WAIT = Family(
-    name="apiserver_flowcontrol_request_wait_duration_seconds",
-    purpose="time in the queues of each priority level",
-    part=Part.MEAN,
-    is_always_there=False,
-)
-SEATS = Family(name="apiserver_flowcontrol_current_executing_seats", purpose="seats in use now", is_always_there=False)
-OLD_SEATS = Family(
-    name="apiserver_flowcontrol_request_concurrency_in_use",
-    purpose="SEATS on older servers; gone after 1.31",
-    is_always_there=False,
-)
-SEAT_LIMIT = Family(name="apiserver_flowcontrol_current_limit_seats", purpose="seats that a level may use now")
-NOMINAL_LIMIT = Family(
-    name="apiserver_flowcontrol_nominal_limit_seats", purpose="its seats without borrowing", is_always_there=False
-)
-DISPATCHED = Family(
-    name="apiserver_flowcontrol_dispatched_requests_total",
-    purpose="requests that flow control let through: our own scrape is always one of them",
-)
-REJECTED = Family(
-    name="apiserver_flowcontrol_rejected_requests_total",
-    purpose="requests that flow control refused, by priority level: 429s that joins met, and others",
-    is_always_there=False,
-)
-WEBHOOK_REFUSALS = Family(
-    name="apiserver_admission_webhook_rejection_count",
-    purpose="5xx answers that a webhook caused and not the server",
-    is_always_there=False,
-)
-CPU = Family(name="process_cpu_seconds_total", purpose="the server's own CPU")
-CPU_LIMIT = Family(name="go_sched_gomaxprocs_threads", purpose="how many CPUs its runtime may use")
-STARTED = Family(name="process_start_time_seconds", purpose="tells one server process from another")
+REQUESTS = Family(name="apiserver_request_total")
+"""Requests, 429 and 5xx among them."""
+LATENCY = Family(name="apiserver_request_duration_seconds", part=Part.MEAN, is_of_joins=True)
+"""Latency as clients see it."""
+SERVICE = Family(name="apiserver_request_sli_duration_seconds", part=Part.MEAN, is_of_joins=True)
+"""Latency without queues and webhooks: what the server itself takes."""
+QUEUE_WAIT = Family(name="apiserver_flowcontrol_request_wait_duration_seconds", part=Part.MEAN, is_always_there=False)
+"""Time in the queues of each priority level."""
+SEATS = Family(name="apiserver_flowcontrol_current_executing_seats", is_always_there=False)
+"""Seats in use now."""
+OLD_SEATS = Family(name="apiserver_flowcontrol_request_concurrency_in_use", is_always_there=False)
+"""SEATS on older servers; gone after 1.31."""
+SEAT_LIMIT = Family(name="apiserver_flowcontrol_current_limit_seats")
+"""Seats that a level may use now."""
+NOMINAL_LIMIT = Family(name="apiserver_flowcontrol_nominal_limit_seats", is_always_there=False)
+"""Its seats without borrowing."""
+DISPATCHED = Family(name="apiserver_flowcontrol_dispatched_requests_total")
+"""Requests that flow control let through: our own scrape is always one of them."""
+REJECTED = Family(name="apiserver_flowcontrol_rejected_requests_total", is_always_there=False)
+"""Requests that flow control refused, by priority level: 429s that joins met, and others."""
+WEBHOOK_REFUSALS = Family(name="apiserver_admission_webhook_rejection_count", is_always_there=False)
+"""5xx answers that a webhook caused and not the server."""
+CPU = Family(name="process_cpu_seconds_total")
+"""The server's own CPU."""
+CPU_LIMIT = Family(name="go_sched_gomaxprocs_threads")
+"""How many CPUs its runtime may use."""
+STARTED = Family(name="process_start_time_seconds")
+"""Tells one server process from another."""
 
 FAMILIES = (
     REQUESTS,
@@ -114,7 +98,6 @@ FAMILIES = (
     CPU_LIMIT,
     STARTED,
 )
-SERIES = tuple(series for family in FAMILIES for series in family.series)
 
 
 MAX_LINE_BYTES = 64 * 1024
