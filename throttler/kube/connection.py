@@ -324,9 +324,6 @@ def _empty_configuration() -> "Configuration":
     return Configuration()
 
 
-if TYPE_CHECKING:
-    from kubernetes.aio.client import Configuration
-
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 DEFAULT_KUBECONFIG = "~/.kube/config"
 SERVICE = "kube-balloons"

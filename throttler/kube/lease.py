@@ -35,6 +35,7 @@ from throttler.kube.election import (
 )
 from throttler.kube.errors import ApiError, ConflictError, NotFoundError
 from throttler.kube.kube_client import AttemptObserver, KubeClient, decode, ignore_attempt, open_client
+from throttler.kube.metadata import VersionMetadata
 from throttler.kube.requests import LEASES
 
 LEASE_NAME = "kube-balloons-throttle"
@@ -44,17 +45,11 @@ RELEASED_S = 1
 another, and its leader may still be writing."""
 
 
-class LeaseMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """Which version it is."""
-
-    resource_version: str = ""
-
-
 class Lease(msgspec.Struct, frozen=True):
     """What is read of the object."""
 
     spec: LeaseSpec = LeaseSpec()
-    metadata: LeaseMeta = LeaseMeta()
+    metadata: VersionMetadata = VersionMetadata()
 
 
 ABSENT = LeaseSpec()

@@ -7,6 +7,12 @@ from typing import Any, ClassVar, Protocol
 import msgspec
 
 
+class VersionMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    """Which version an answered object is; empty where the answer is a mere Status."""
+
+    resource_version: str = ""
+
+
 class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Who owns an object; at most one owner is its controller."""
 

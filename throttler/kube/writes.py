@@ -20,7 +20,7 @@ import structlog
 
 from throttler.kube.errors import ApiError, FencedError, NotFoundError, ServerError, UnreachableError
 from throttler.kube.kube_client import KubeClient, decode
-from throttler.kube.metadata import Metadata, ObjectKey, key_of
+from throttler.kube.metadata import Metadata, ObjectKey, VersionMetadata, key_of
 from throttler.kube.reasons_and_events import EVENT_NAMESPACE
 from throttler.kube.requests import EVENTS, Resource
 
@@ -42,12 +42,8 @@ FIELD_MANAGER = "kube-balloons"
 log = structlog.get_logger()
 
 
-class _VersionMeta(msgspec.Struct, frozen=True, rename="camel"):
-    resource_version: str = ""
-
-
 class _Versioned(msgspec.Struct, frozen=True):
-    metadata: _VersionMeta = _VersionMeta()
+    metadata: VersionMetadata = VersionMetadata()
 
 
 def version_in(answer: bytes) -> str:
