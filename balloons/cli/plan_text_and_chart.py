@@ -150,7 +150,8 @@ def table(headers: tuple[str, ...], rows: list[Row], look: Look) -> list[str]:
 def comparison_lines(comparison: Comparison, look: Look) -> list[str]:
     """A saved plan against what happened."""
     saved = comparison.saved
-    name = f" in {printable(saved.pool)}" if saved.pool else ""
+    pools = [printable(pool) for pool in sorted({saved.pool, *saved.pods_pools}) if pool]
+    name = f" in {', '.join(sentences.first(pools, 4))}" if pools else ""
     high = "no end" if saved.high_s is None else duration(saved.high_s)
     end = f" in {duration(saved.eta_s)} (nine in ten: {duration(saved.low_s)} to {high})"
     text = [

@@ -251,6 +251,7 @@ class Saved:
 
     at: datetime
     pool: str
+    """Where `pods_pools` are several, the one that was to get most."""
     nodes: int
     eta_s: float | None
     low_s: float | None
@@ -259,6 +260,8 @@ class Saved:
     """From the demand, the plan's second 0, to the first machine asked for."""
     curve: tuple[tuple[float, int], ...]
     """(seconds, ready nodes)."""
+    pods_pools: frozenset[str] = frozenset()
+    """Those that pods were to get nodes of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,13 +318,15 @@ def saved_plan(body: Any) -> Saved:
         high_s=_number(eta, "highSeconds"),
         reaction_s=_reaction_s(body),
         curve=tuple(_points(body)),
+        pods_pools=frozenset(part(body, "pods", "newNodes")),
     )
 
 
 def compared(saved: Saved, births: Sequence[Birth]) -> Comparison:
     """The plan against how these nodes came to be."""
     since = saved.at.timestamp()
-    came = [birth for birth in births if birth.created_s >= since and saved.pool in ("", birth.pool)]
+    pools = {saved.pool, *saved.pods_pools}
+    came = [birth for birth in births if birth.created_s >= since and not pools.isdisjoint(("", birth.pool))]
     zero_s = _begin_s(came, since, saved.reaction_s)
     usable = sorted(birth.usable_s - zero_s for birth in came if birth.usable_s is not None)
     steps = [_step(max(1, round(share * saved.nodes)), saved, usable) for share in SHARES]

@@ -24,7 +24,7 @@ from balloons.preview.forecast import (
     typical_world,
 )
 from balloons.preview.from_cluster import lift
-from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts, of_pool, stopped
+from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts, of_pool, sharing, stopped
 from balloons.preview.overload import is_collapse
 from balloons.preview.possible_worlds import World, median_world
 from balloons.preview.scale_up_run import Flow, FlowMoment, flow
@@ -177,8 +177,11 @@ class ScaleUpPlan:
 
     @property
     def fix(self) -> str:
-        """The command that lifts the ceiling; empty where there is none."""
-        return lift(self.ceiling, self.asked.add) if self.ceiling is not None else ""
+        """The command that lifts the ceiling for all nodes that it bounds; empty where there is none."""
+        if self.ceiling is None:
+            return ""
+        new = _new_nodes(self.asked, self.pool, self.fitting)
+        return lift(self.ceiling, sum(new.get(name, 0) for name in sharing(self.inputs.pools)[self.ceiling]))
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -201,7 +204,7 @@ def make_plan(
         raise PlanError(f"pool {asked.pool!r} is not there; there are: {known}")
     check_size(asked.add)
     inputs = of_pool(inputs, pool)
-    short = stopped(fitting.new_nodes if fitting else {pool.name: asked.add}, inputs.pools)
+    short = stopped(_new_nodes(asked, pool, fitting), inputs.pools)
     coming = asked.add - sum(nodes for nodes, _ in short)
     stopping = max(short, key=lambda stop: stop[0])[1] if short else None
     policy, other = (THROTTLE, NONE) if inputs.throttle else (NONE, THROTTLE)
@@ -229,6 +232,11 @@ def make_plan(
         cost=cost_of(pool, own.node_seconds if own else 0.0, prices or {}),
         fitting=fitting,
     )
+
+
+def _new_nodes(asked: Asked, pool: PoolFacts, fitting: Fitting | None) -> Mapping[str, int]:
+    """Pool -> the nodes that are to come in it."""
+    return fitting.new_nodes if fitting else {pool.name: asked.add}
 
 
 def _with_ceiling(waves: tuple[Wave, ...], missing: int, ready: int, ceiling: Ceiling | None) -> tuple[Wave, ...]:

@@ -189,6 +189,8 @@ class Pods(_Part, frozen=True):
     pods: Count
     on_nodes_there: Count
     on_new_nodes: Count
+    new_nodes: Annotated[dict[str, Count], Meta(max_length=100_000)] = {}
+    """Pool -> how many of its new nodes they get."""
     gangs: Annotated[tuple[Gang, ...], Meta(max_length=100_000)] = ()
     unplaceable: Annotated[tuple[SavedUnplaceable, ...], Meta(max_length=100_000)] = ()
     unjudged: Count = 0

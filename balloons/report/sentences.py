@@ -48,6 +48,10 @@ def title(plan: Document) -> str:
     name = f" of {shown(asked.pool)}" if asked.pool else ""
     if not asked.add_nodes:
         return f"No more nodes: {plan.cluster.pool_nodes:,}{name}"
+    if plan.pods is not None and len(plan.pods.new_nodes) > 1:
+        most_first = sorted(plan.pods.new_nodes.items(), key=lambda new: (-new[1], new[0]))
+        of_pools = first([f"{nodes:,} of {shown(pool)}" for pool, nodes in most_first], 4)
+        return f"{count(asked.add_nodes, 'node')} more: {', '.join(of_pools)}"
     return f"{count(asked.add_nodes, 'node')} more: {plan.cluster.pool_nodes:,} -> {asked.to_nodes:,}{name}"
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from balloons.preview.calibrate import Birth
 from balloons.preview.fitting import Fitting, GangFit, Unplaceable
 from balloons.preview.forecast import Band, Limit, Wave
 from balloons.preview.inputs import Ceiling, Known, ThrottleFacts, assumed_inputs
@@ -264,6 +265,13 @@ def test_a_saved_plan_is_read_as_far_as_its_figures_are_numbers() -> None:
     assert (found.at, found.pool, found.nodes, found.reaction_s) == (AT, "gpu", 10, 5.0)
     assert (found.eta_s, found.low_s, found.high_s) == (100.0, 90.0, None)
     assert saved_plan({**SAVED, "inputs": []}).reaction_s == 0.0
+
+
+def test_nodes_are_counted_in_each_pool_that_pods_were_to_get_nodes_of() -> None:
+    since_s = AT.timestamp()
+    births = [Birth(name=pool, pool=pool, instance_type="", created_s=since_s + 9.0) for pool in ("a", "gpu", "other")]
+    of_two = {**SAVED, "pods": {"newNodes": {"a": 4, "gpu": 6}}}
+    assert [compared(saved_plan(body), births).came for body in (SAVED, of_two)] == [1, 2]
 
 
 @pytest.mark.parametrize("odd", [float("inf"), float("-inf"), float("nan"), 10**400, True, "9"])

@@ -385,6 +385,20 @@ def test_a_ceiling_stops_nodes_of_its_own_pool(new: dict[str, int], pool: str, c
     assert (found.coming, found.ceiling is None) == (coming, coming == 4)
 
 
+@pytest.mark.parametrize(
+    ("kind", "also", "needed"), [("NodePool", (), '"nodes":"8"'), ("CapacityQuota", ("a",), '"nodes":9')]
+)
+@pytest.mark.usefixtures("forecasts")
+def test_a_ceiling_is_lifted_for_the_nodes_that_it_bounds(kind: str, also: tuple[str, ...], needed: str) -> None:
+    (only,) = inputs().pools
+    limit = ResourceLimit(resource="nodes", most=5, used=5, per_node=1)
+    full = Ceiling(name=f"{kind}/b", nodes=0, limits=(limit,))
+    pools = tuple(replace(only, name=name, ceilings=(full,) if name in ("b", *also) else ()) for name in "ab")
+    fitting = Fitting(pods=4, on_there=0, on_new=4, new_nodes={"a": 1, "b": 3})
+    found = make_plan(replace(inputs(), pools=pools), Asked(add=4, pool="b"), AT, fitting=fitting)
+    assert needed in found.fix
+
+
 @pytest.mark.usefixtures("forecasts")
 def test_the_course_of_each_side_begins_with_the_demand() -> None:
     found = plan(add=3)

@@ -155,6 +155,19 @@ def test_a_title_is_what_was_asked_for(request_of: dict[str, Any], words: str) -
     assert title(document(request={**body()["request"], **request_of})) == words
 
 
+@pytest.mark.parametrize(
+    ("pools", "words"),
+    [
+        ({"gpu": 100}, "100 nodes more: 8 -> 108 of gpu"),
+        ({"a": 30, "b": 70}, "100 nodes more: 70 of b, 30 of a"),
+        ({"a": 20, "b": 20, "c": 20, "d": 20, "e": 20}, "100 nodes more: 20 of a, 20 of b, 20 of c, ... and 2 more."),
+    ],
+)
+def test_a_title_names_each_pool_that_grows(pools: dict[str, int], words: str) -> None:
+    found = {"pods": 100, "onNodesThere": 0, "onNewNodes": 100, "newNodes": pools}
+    assert title(document(pods=found)) == words
+
+
 def test_why_no_node_is_to_come() -> None:
     found = {"onNewNodes": 0, "gangs": [], "unplaceable": []}
     assert no_longer(document(pods={"pods": 4, "onNodesThere": 4, **found})) == "all pods fit nodes that are there"
