@@ -103,8 +103,8 @@ def _templates(document: Any) -> Iterator[tuple[Mapping[str, Any], int, str]]:
 def _replicas(kind: str, spec: Mapping[str, Any]) -> int:
     """Of a Job the pods that run at once: its parallelism, and no more than its completions."""
     if kind != "Job":
-        return _whole(spec.get("replicas"), 1)
-    return min(_whole(spec.get("parallelism"), 1), _whole(spec.get("completions"), MOST_PODS))
+        return _whole(spec, "replicas", 1)
+    return min(_whole(spec, "parallelism", 1), _whole(spec, "completions", MOST_PODS))
 
 
 def _pod(template: Mapping[str, Any], gang: str, shared: Shared) -> AskedPod:
@@ -176,18 +176,19 @@ def _host_spread(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> HostSpre
     own = _mapping(selector.get("matchLabels"))
     if not own or not own.items() <= labels.items() or selector.get("matchExpressions"):
         return None
-    return HostSpread(max(1, _whole(hard[0].get("maxSkew"), 1)), hard[0].get("nodeTaintsPolicy") == "Honor")
+    return HostSpread(max(1, _whole(hard[0], "maxSkew", 1)), hard[0].get("nodeTaintsPolicy") == "Honor")
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _whole(value: Any, otherwise: int) -> int:
+def _whole(body: Mapping[str, Any], field: str, otherwise: int) -> int:
+    value = body.get(field)
     if value is None:
         return otherwise
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_PODS:
-        raise PodsError(f"{str(value)[:40]!r} pods; accepted: 0 to {MOST_PODS:,}")
+        raise PodsError(f"{field} {str(value)[:40]!r}; accepted: a whole number from 0 to {MOST_PODS:,}")
     return value
 
 

@@ -99,8 +99,12 @@ BYTES = frozenset({"memory", "ephemeral-storage"})
 
 
 def parse_resources(texts: Mapping[str, str]) -> dict[str, int]:
-    """Every quantity of a resource list; raises QuantityError at the first bad one."""
-    return {name: parse_quantity(text) for name, text in texts.items()}
+    """Every quantity of a resource list; raises QuantityError, which names the resource, at the first bad one."""
+    name = ""
+    try:
+        return {(name := key): parse_quantity(text) for key, text in texts.items()}
+    except QuantityError as error:
+        raise QuantityError(f"{name} {error}") from None
 
 
 def format_resources(amounts: Resources) -> dict[str, str]:

@@ -80,7 +80,7 @@ def test_objects_that_cannot_be_decoded_are_named(tmp_path: Path) -> None:
     ended = balloons("top", "--from", str(tmp_path / "dump"))
     assert ended.returncode == 0
     of_nodes, *of_pods = ended.stderr.splitlines()[2:]
-    assert of_nodes.startswith("nodes odd left out: '8 cores' is not a quantity; accepted: ")
+    assert of_nodes.startswith("nodes odd left out: cpu '8 cores' is not a quantity; accepted: ")
     names = [f"pods default/odd-{number} left out" for number in range(5)]
     assert [line.partition(":")[0] for line in of_pods] == [*names, "pods"]
     assert of_pods[-1] == "pods: 2 more left out"

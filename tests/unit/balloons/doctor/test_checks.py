@@ -301,7 +301,7 @@ def test_an_object_that_is_none_of_its_kind_is_named() -> None:
     found = diagnose(seen({kinds.NODES: [node("n1"), node("odd", cpu="8 cores")]}), [CHECKS["KB057"]])
     (trouble,) = [finding.trouble for finding in found.findings]
     assert trouble.object == "nodes"
-    assert trouble.sentence.startswith("odd could not be decoded ('8 cores' is not a quantity; accepted: ")
+    assert trouble.sentence.startswith("odd could not be decoded (cpu '8 cores' is not a quantity; accepted: ")
     assert trouble.fix == "kubectl get nodes odd -o yaml"
 
 
