@@ -24,7 +24,6 @@ from balloons.preview.fitting import Fitting, PodsError, asked_pods, fit_pods
 from balloons.preview.forecast import NONE, THROTTLE, PolicyError
 from balloons.preview.from_cluster import KINDS, births_in, loads_of, plan_inputs
 from balloons.preview.inputs import (
-    NAMES,
     PlanInputs,
     Stated,
     StatedError,
@@ -35,10 +34,10 @@ from balloons.preview.inputs import (
     with_stated,
 )
 from balloons.preview.plan_json import SavedPlanError, compared, comparison_json, plan_json, saved_plan
-from balloons.preview.scale_up_plan import Asked, PlanError, ScaleUpPlan, make_plan
-from balloons.preview.simulate import Cell, Sweep, simulate, simulation_json
+from balloons.preview.scale_up_plan import Asked, PlanError, ScaleUpPlan, make_plan, room_of
+from balloons.preview.simulate import FIGURES, Cell, Sweep, simulate, simulation_json
 from balloons.report.document import read_document, series_of
-from balloons.report.sentences import answer_of_sides, hurts, may_hurt
+from balloons.report.sentences import answer_of_sides, hurts, may_hurt, shown
 from balloons.text_and_colours import POLICIES, duration, end, share, times
 from throttler.kube.quantities_and_durations import count
 from throttler.law.settings import LawSettings
@@ -207,7 +206,10 @@ def simulation_lines(cells: tuple[Cell, ...], sweep: Sweep | None, look: Look) -
     rows = [_row(cell, sweep) for cell in cells]
     sides = [cell.side for cell in cells]
     head = _answers(cells, sweep, look) if sweep else answer_lines(answer_of_sides(sides), look)
-    notes = [line for cell in cells if (note := _endless(cell)) for line in wrapped(note, look)]
+    ceilings = dict.fromkeys(room_of(cell.ceiling) for cell in cells if cell.ceiling)
+    passed_over = [f"{shown(room)}. A simulation passes over limits on nodes, a plan does not." for room in ceilings]
+    endless = filter(None, map(_endless, cells))
+    notes = [line for note in (*endless, *passed_over) for line in wrapped(note, look)]
     kept = 2 if sweep else 1
     drawn = table(headers, rows, width=look.width, kept=kept, first_to_go=FIRST_TO_GO, has_headers=look.has_headers)
     return [*head, "", *drawn, *([""] if notes else []), *notes]
@@ -291,11 +293,11 @@ def _from_file(options: Mapping[str, Any]) -> dict[str, Any]:
     path = options["file"]
     body = only_document(path) if path else {}
     if not isinstance(body, dict):
-        raise CommandError(f"{path}: accepted: a mapping of {', '.join(NAMES)}", ExitCode.BAD_INPUT)
+        raise CommandError(f"{path}: accepted: a mapping of {', '.join(FIGURES)}", ExitCode.BAD_INPUT)
     stated: dict[str, Any] = {}
     for name, value in body.items():
-        if name not in NAMES:
-            text = f"{path}: {str(name)[:60]!r} is not known; accepted: {', '.join(NAMES)}"
+        if name not in FIGURES:
+            text = f"{path}: {str(name)[:60]!r} is not known; accepted: {', '.join(FIGURES)}"
             raise CommandError(text, ExitCode.BAD_INPUT)
         try:
             stated[name.replace("-", "_")] = _value(name, str(value))

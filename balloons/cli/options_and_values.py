@@ -391,10 +391,9 @@ def contexts(context: click.Context, _param: click.Parameter, begun: str) -> lis
 
 def swept(_context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
     """Figures that can be swept; their values are the user's."""
-    from balloons.preview.inputs import NAMES
-    from balloons.preview.simulate import NODES_ADDED
+    from balloons.preview.simulate import FIGURES, NODES_ADDED
 
-    return [f"{name}=" for name in (NODES_ADDED, *NAMES) if name.startswith(begun)]
+    return [f"{name}=" for name in (NODES_ADDED, *FIGURES) if name.startswith(begun)]
 
 
 def faults(_context: click.Context, _param: click.Parameter, begun: str) -> list[str]:

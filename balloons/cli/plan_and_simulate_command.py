@@ -1,7 +1,7 @@
 """`balloons plan`: what a scale-up will do, before anybody starts it. `balloons simulate`: what if the cluster, the API
 servers or the pacing were different? And the options of whatever makes a plan."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -79,7 +79,16 @@ def check_saved(context: click.Context, option: str, done: str, known: Collectio
 
 def stated_options(command: F) -> F:
     """One option for each figure that can be stated."""
-    for name, text in reversed(_STATED):
+    return _with_figures(command, _STATED)
+
+
+def simulated_options(command: F) -> F:
+    """The same for what passes over ceilings."""
+    return _with_figures(command, [figure for figure in _STATED if figure[0] != "max-nodes"])
+
+
+def _with_figures(command: F, figures: Sequence[tuple[str, str]]) -> F:
+    for name, text in reversed(figures):
         kind: click.ParamType[float] = Seconds() if name in DURATIONS else Number()
         metavar = "TIME" if name in DURATIONS else "N"
         command = option(f"--{name}", type=kind, metavar=metavar, help=text)(command)
@@ -180,7 +189,7 @@ def stated_of(options: Mapping[str, Any]) -> Any:
 
     names = [name.replace("-", "_") for name in NAMES]
     try:
-        return check(Stated(**{name: options[name] for name in names}))
+        return check(Stated(**{name: options.get(name) for name in names}))
     except StatedError as error:
         raise click.UsageError(f"--{error}") from error
 
@@ -277,7 +286,7 @@ def plan(**options: Any) -> int:
 @color_option
 @cluster_options
 @offline_option
-@stated_options
+@simulated_options
 def simulate(**options: Any) -> int:
     """Compare policies, clusters and faults in simulation. Nothing is written.
 
@@ -287,7 +296,8 @@ def simulate(**options: Any) -> int:
       balloons simulate --policy throttle --policy rate=60 --sweep servers=1,2,4
 
     It starts from the cluster, from a dump (--from), or from usual values (--offline). Figures that you give below
-    replace these. Times are medians of several runs. docs/plan.md explains policies and faults.
+    replace these. Limits on nodes are passed over. Times are medians of several runs. docs/plan.md explains policies
+    and faults.
     """
     from balloons.cli.make_plans_and_simulations import show_simulation
 

@@ -307,14 +307,18 @@ def _broken_by_load(forecast: Forecast, kill_timer_s: float) -> list[str]:
     return broken
 
 
+def room_of(ceiling: Ceiling) -> str:
+    """What a ceiling leaves, as a sentence without its stop."""
+    room = f"room for {ceiling.nodes:,}" if ceiling.nodes > 0 else "no room"
+    return f"{ceiling.name} {f'is {ceiling.detail}' if ceiling.is_closed else f'leaves {room}'}"
+
+
 def _broken(plan: ScaleUpPlan) -> list[str]:
     broken = []
     if plan.ceiling is not None:
         asked, missing = count(plan.asked.add, "node"), plan.asked.add - plan.coming
         which = f"{missing:,} of {asked} cannot come" if plan.coming else f"none of {asked} can come"
-        room = f"room for {plan.ceiling.nodes:,}" if plan.ceiling.nodes > 0 else "no room"
-        why = f"is {plan.ceiling.detail}" if plan.ceiling.is_closed else f"leaves {room}"
-        broken.append(f"{which}: {plan.ceiling.name} {why}")
+        broken.append(f"{which}: {room_of(plan.ceiling)}")
     if plan.forecast is not None:
         broken += _broken_in_time(plan.forecast, plan.asked.within_s)
         broken += _broken_by_load(plan.forecast, plan.inputs.controllers.kill_timer_s.value)

@@ -9,18 +9,31 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from balloons.preview.forecast import MOST_ADDED, Forecast, Limit, forecast, main_limit, policy_maker, typical_world
-from balloons.preview.inputs import NAMES, PlanInputs, Source, Stated, StatedError, check, of_pool, with_stated
+from balloons.preview.inputs import (
+    NAMES,
+    Ceiling,
+    PlanInputs,
+    Source,
+    Stated,
+    StatedError,
+    check,
+    of_pool,
+    stopped,
+    with_stated,
+)
 from balloons.preview.plan_json import API_VERSION, seconds, side_json
 from balloons.preview.scale_up_plan import PlanError, Side, check_size, side
 
 MOST_CELLS = 60
 """Policies times values of a sweep."""
 NODES_ADDED = "add"
+FIGURES = tuple(name for name in NAMES if name != "max-nodes")
+"""That a simulation reckons with. It passes over ceilings: whoever asks what if does not ask what is allowed now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """`name` is one of `inputs.NAMES`, or `add` for the size of the scale-up."""
+    """`name` is one of FIGURES, or `add` for the size of the scale-up."""
 
     name: str
     values: tuple[float, ...]
@@ -35,6 +48,8 @@ class Cell:
     add: int
     forecast: Forecast
     limit: Limit | None
+    ceiling: Ceiling | None
+    """The first that would stop a plan for so many nodes."""
 
     @property
     def side(self) -> Side:
@@ -68,8 +83,16 @@ def _cells(
     inputs = of_pool(inputs, grown)
     forecasts = [forecast(inputs, grown, add, policy_maker(policy, inputs.throttle)) for policy in policies]
     world = typical_world(forecasts)
+    ceiling = next((ceiling for _, ceiling in stopped({grown.name: add}, inputs.pools)), None)
     return [
-        Cell(policy=policy, value=value, add=add, forecast=forecast, limit=main_limit(forecast.waves_in(world)))
+        Cell(
+            policy=policy,
+            value=value,
+            add=add,
+            forecast=forecast,
+            limit=main_limit(forecast.waves_in(world)),
+            ceiling=ceiling,
+        )
         for policy, forecast in zip(policies, forecasts, strict=True)
     ]
 
@@ -89,8 +112,8 @@ def _as_facts(inputs: PlanInputs) -> PlanInputs:
 
 
 def _stated(name: str, value: float) -> Stated:
-    if name not in NAMES:
-        raise StatedError(f"{name!r} cannot be swept; accepted: {NODES_ADDED}, {', '.join(NAMES)}")
+    if name not in FIGURES:
+        raise StatedError(f"{name!r} cannot be swept; accepted: {NODES_ADDED}, {', '.join(FIGURES)}")
     stated: dict[str, Any] = {name.replace("-", "_"): value}
     return check(Stated(**stated))
 

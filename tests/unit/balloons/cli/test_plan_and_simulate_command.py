@@ -123,6 +123,8 @@ def test_broken_promise_is_code_three() -> None:
         (("simulate", "--offline", "--fault", "fire@3m"), "fault 'fire@3m' is not accepted; accepted: loss@AT+FOR"),
         (("simulate", "--offline", "--sweep", "servers"), "accepted: NAME=A,B,C"),
         (("simulate", "--offline", "--sweep", "add=nan"), "accepted: NAME=A,B,C"),
+        (("simulate", "--offline", "--max-nodes", "9"), "no option '--max-nodes'; plan and report have it"),
+        (("simulate", "--offline", "--sweep", "max-nodes=9"), "'max-nodes' cannot be swept; accepted: add, nodes"),
         (("simulate", "--offline", "--sweep", "colour=1,2"), "'colour' cannot be swept; accepted: add, nodes"),
     ],
 )
@@ -143,7 +145,7 @@ def test_unusable_input_is_one_sentence_and_code_two(arguments: tuple[str, ...],
         ("", "it is empty"),
         ("kind: Secret\n", "kind 'Secret' has no pods"),
         ("- 3\n", "is no object"),
-        ("kind: Pod\nspec: {containers: [{resources: {requests: {cpu: lots}}}]}\n", "'lots' is not a quantity"),
+        ("kind: Pod\nspec: {containers: [{resources: {requests: {cpu: lots}}}]}\n", "cpu 'lots' is not a quantity"),
     ],
 )
 def test_hostile_files_are_refused(text: str, sentence: str) -> None:

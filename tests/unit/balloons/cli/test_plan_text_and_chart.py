@@ -131,6 +131,14 @@ def test_a_narrow_simulation_keeps_what_others_feel() -> None:
     assert [line.split() for line in lines if line.startswith("POL")] == [["POLICY", "ETA", "API-LOAD", "OTHERS-WAIT"]]
 
 
+def test_a_simulation_names_the_limits_that_it_passes_over() -> None:
+    (only,) = assumed_inputs().pools
+    full = Ceiling(name="NodePool/x", nodes=5)
+    cells = simulate(replace(assumed_inputs(), pools=(replace(only, ceilings=(full,)),)), "", 20, ["none", "rate=60"])
+    said = "NodePool/x leaves room for 5. A simulation passes over limits on nodes, a plan does not."
+    assert simulation_lines(cells, None, Look())[-2:] == ["", said]
+
+
 @pytest.mark.parametrize("changes", [{"boot": 1800}, {"servers": 1, "server_cores": 0.5}], ids=["never", "collapse"])
 def test_what_the_answer_says_is_not_said_again_as_a_risk(changes: dict[str, float]) -> None:
     plan = document(

@@ -6,7 +6,16 @@ from typing import Any
 import pytest
 
 from balloons.preview.forecast import Band, Forecast, Limit, Maker, PolicyError, policy_maker
-from balloons.preview.inputs import Known, PlanInputs, PoolFacts, Stated, StatedError, assumed_inputs, with_stated
+from balloons.preview.inputs import (
+    Ceiling,
+    Known,
+    PlanInputs,
+    PoolFacts,
+    Stated,
+    StatedError,
+    assumed_inputs,
+    with_stated,
+)
 from balloons.preview.scale_up_plan import PlanError
 from balloons.preview.simulate import Sweep, simulate, simulation_json
 from tests.unit.balloons.preview.made_runs import forecast_of, moment, run
@@ -91,6 +100,16 @@ def test_the_size_of_the_scale_up_is_swept_as_well(asked_for: list[tuple[float, 
     (alone,) = simulate(assumed_inputs(), "", 5, ["none"])
     assert (alone.value, alone.add) == (None, 5)
     assert simulation_json([alone], None)["sweep"] is None
+
+
+@pytest.mark.parametrize(("add", "stopped"), [(5, False), (6, True)])
+def test_a_limit_on_nodes_is_passed_over_and_named(asked_for: list[tuple[float, int]], add: int, stopped: bool) -> None:
+    """A plan of as many says "No"; here it was not told at all."""
+    full = Ceiling(name="NodePool/x", nodes=5)
+    (only,) = assumed_inputs().pools
+    given = replace(assumed_inputs(), pools=(replace(only, ceilings=(full,)),))
+    (cell,) = simulate(given, "", add, ["none"])
+    assert ([nodes for _, nodes in asked_for], cell.ceiling) == ([add], full if stopped else None)
 
 
 @pytest.mark.usefixtures("asked_for")

@@ -31,7 +31,7 @@ def test_formats_as_the_api_server_would_sorted_by_name() -> None:
 
 
 def test_one_bad_quantity_spoils_the_list() -> None:
-    with pytest.raises(QuantityError, match="^memory '1 Gi' is not a quantity"):
+    with pytest.raises(QuantityError, match=r"^memory '1 Gi' is not a quantity"):
         parse_resources({"cpu": "1", "memory": "1 Gi"})
 
 
