@@ -430,7 +430,7 @@ async def open_client(
 
     `gate` None does not pace: for Lease traffic, together with a short `timeout_s` per attempt.
     `program` is who calls: the service, or a person at the command line.
-    `may_send` is the fence: asked right before each attempt, and where it says no the call raises FencedError.
+    `may_send` is the fence: asked right before each write, and where it says no the call raises FencedError.
     """
     headers = (("User-Agent", user_agent(component, program)), *connection.impersonation)
     endpoint = Endpoint(connection.base_url, headers, connection.tls_server_name, connection.proxy)

@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 from weakref import WeakSet
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -35,6 +36,24 @@ def always() -> bool:
     return True
 
 
+class FencedBody(aiohttp.BytesPayload):
+    """What a write says, which asks `may_send` as it goes out; raises FencedError there, and nothing is sent.
+
+    aiohttp makes a connection first, which takes several turns of the loop, and Python 3.11 writes the body in yet
+    another one. In each the process may be frozen until somebody else leads. From this question on there is none.
+    """
+
+    def __init__(self, value: bytes, may_send: MaySend) -> None:
+        super().__init__(value)
+        self._may_send = may_send
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        """As aiohttp calls it."""
+        if not self._may_send():
+            raise FencedError("not sent: not the leader, or not for sure")
+        await super().write_with_length(writer, content_length)
+
+
 class EndingConnector(aiohttp.TCPConnector):
     """A TCPConnector that leaves no socket open once it is closed.
 
@@ -43,24 +62,9 @@ class EndingConnector(aiohttp.TCPConnector):
     session, and be leaked by a loop that ends sooner.
     """
 
-    def __init__(self, may_send: MaySend = always, **options: Any) -> None:
+    def __init__(self, **options: Any) -> None:
         self._opened = WeakSet[socket.socket]()
-        self._may_send = may_send
         super().__init__(socket_factory=self._open, **options)
-
-    async def connect(
-        self, req: aiohttp.ClientRequest, traces: list[aiohttp.tracing.Trace], timeout: aiohttp.ClientTimeout
-    ) -> aiohttp.connector.Connection:
-        """A connection to send on at once; raises FencedError.
-
-        What is asked here is asked last: between the question and the request there is no turn of the loop, while
-        making a connection takes several, and a process may be frozen in any of them.
-        """
-        connection = await super().connect(req, traces, timeout)
-        if not self._may_send():
-            connection.close()
-            raise FencedError("not sent: not the leader, or not for sure")
-        return connection
 
     async def close(self, **how: bool) -> None:
         """Close every connection; returns when all their sockets are closed.
@@ -130,13 +134,15 @@ class Endpoint:
 class AiohttpTransport:
     """The transport that the service uses; make it inside the running loop.
 
-    `may_send` is asked right before each request; where it says no, FencedError is raised and nothing is sent.
+    `may_send` is asked right before each write, which is what has a body. Where it says no, FencedError is raised and
+    nothing is sent.
     """
 
     def __init__(self, endpoint: Endpoint, may_send: MaySend = always) -> None:
         self._endpoint = endpoint
+        self._may_send = may_send
         self._session = aiohttp.ClientSession(
-            connector=EndingConnector(may_send, limit=0, keepalive_timeout=KEEP_ALIVE_S),
+            connector=EndingConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S),
             timeout=aiohttp.ClientTimeout(total=None),
             read_bufsize=READ_BUFFER_BYTES,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -152,7 +158,7 @@ class AiohttpTransport:
             response = await self._session.request(
                 request.method,
                 self._url(request),
-                data=request.body,
+                data=None if request.body is None else FencedBody(request.body, self._may_send),
                 headers=self._headers(request, credentials),
                 ssl=credentials.tls if credentials.tls is not None else True,
                 server_hostname=self._endpoint.tls_server_name,
@@ -222,6 +228,8 @@ def _own_errors(base_url: str) -> Iterator[None]:
         at = base_url if error.host == URL(base_url).host else f"{base_url}: its proxy {error.host}:{error.port}"
         raise UnreachableError(f"{at}: {_network_words(error)}") from error
     except (aiohttp.ClientError, OSError) as error:
+        if isinstance(error.__cause__, FencedError):
+            raise error.__cause__ from None
         raise UnreachableError(f"{base_url}: {_network_words(error)}") from error
 
 
