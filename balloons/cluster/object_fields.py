@@ -86,7 +86,7 @@ def flags_of(container: Mapping[str, Any]) -> dict[str, str]:
     for word, following in pairwise([*words, ""]):
         if word.startswith("-"):
             name, equals, value = word.lstrip("-").partition("=")
-            is_apart = not equals and following and not following.startswith("-")
+            is_apart = following and not following.startswith("-")
             flags[name] = value if equals else following if is_apart else "true"
     return flags
 

@@ -201,6 +201,7 @@ def hold(view: PoolView, free: Sequence[Node], aim: Target, staying: Sequence[Po
     # A balloon that its node is about to refuse is nothing to keep: the ReplicaSet takes it first.
     lost = {*view.alone, *(balloon.node for balloon in leaving)}
     stuck = [balloon for state in _STUCK for balloon in view.census.balloons[state] if balloon.node not in lost]
+    # Node by node only where some node keeps a balloon of another shape than its own: the answer is the same.
     is_mixed = any(own != wanted for own, wanted in view.shapes.beside_balloons)
     replicas = Counter([_shape_on(node, view, asked) for node in chosen]) if is_mixed else view.shapes.of_all(chosen)
     replicas.update([balloon.shape for balloon in (*stuck, *staying)])

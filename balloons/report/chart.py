@@ -113,12 +113,13 @@ def draw(plan: Document, series: Series, form: Format) -> Figure:
     """The whole chart."""
     figure = Figure(figsize=(form.width, form.height), facecolor=PAPER)
     end_s = _end_s(plan, series)
-    names = _names(plan.waves, form, end_s)
+    letter_s = form.letters(1) / (form.right - form.left) * end_s
+    names = _names(plan.waves, letter_s, end_s)
     unnamed = [f"wave {number}: {name}" for number, (name, is_short) in enumerate(names, start=1) if is_short]
     above = head_height(plan, form) + _line(form) if form.has_title else 0.2 * _line(form)
     nodes, waves, *below = _panels(figure, series, form, above, has_note=bool(unnamed))
     _nodes(nodes, plan, series, form, end_s)
-    _waves(waves, plan.waves, names, form, end_s)
+    _waves(waves, plan.waves, names, form, letter_s, end_s)
     _pace(below[0], series, form)
     if series.load:
         _load(below[1], series, form)
@@ -240,9 +241,8 @@ def _span_s(wave: SavedWave, end_s: float) -> float:
     return min(end_s, end_s if wave.until_seconds is None else wave.until_seconds) - wave.from_seconds
 
 
-def _names(waves: Sequence[SavedWave], form: Format, end_s: float) -> list[tuple[str, bool]]:
+def _names(waves: Sequence[SavedWave], letter_s: float, end_s: float) -> list[tuple[str, bool]]:
     """Of each wave its limit, and whether there is no room for it in its stretch."""
-    letter_s = form.letters(1) / (form.right - form.left) * end_s
     limits = [shown(wave.limit) for wave in waves]
     return [
         (limit, (len(limit) + 2) * letter_s > _span_s(wave, end_s)) for wave, limit in zip(waves, limits, strict=True)
@@ -250,9 +250,13 @@ def _names(waves: Sequence[SavedWave], form: Format, end_s: float) -> list[tuple
 
 
 def _waves(
-    axes: Axes, waves: Sequence[SavedWave], names: Sequence[tuple[str, bool]], form: Format, end_s: float
+    axes: Axes,
+    waves: Sequence[SavedWave],
+    names: Sequence[tuple[str, bool]],
+    form: Format,
+    letter_s: float,
+    end_s: float,
 ) -> None:
-    letter_s = form.letters(1) / (form.right - form.left) * end_s
     for index, (wave, (limit, is_short)) in enumerate(zip(waves, names, strict=True)):
         span_s = _span_s(wave, end_s)
         if span_s <= 0:

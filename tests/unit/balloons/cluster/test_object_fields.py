@@ -1,5 +1,6 @@
 """Reading by path: what is not as it should be is absent."""
 
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -49,8 +50,15 @@ def test_only_true_is_true(value: Any, *, truth: bool) -> None:
     ("written", "hour"),
     [("2026-11-21T11:00:00Z", 11), ("2026-11-21T11:00:00", 11), ("2026-11-21T11:00:00+02:00", 9), ("noon", None)],
 )
-def test_a_time_is_in_utc_whatever_its_zone(written: str, hour: int | None) -> None:
-    at = moment({"at": written}, "at")
+@pytest.mark.parametrize("here", ["UTC", "Asia/Tokyo"])
+def test_a_time_is_in_utc_whatever_its_zone(
+    written: str, hour: int | None, here: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", here)
+        time.tzset()
+        at = moment({"at": written}, "at")
+    time.tzset()
     assert at == (None if hour is None else datetime(2026, 11, 21, hour, tzinfo=UTC))
     assert at is None or at.tzinfo is UTC
 

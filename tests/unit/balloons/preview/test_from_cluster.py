@@ -460,11 +460,10 @@ def test_a_quota_leaves_what_its_nodes_do_not_use_while_it_is_in_force(
 ) -> None:
     found = of_quota(quota, THREE)
     assert (None if found is None else (found.nodes, found.detail)) == left
-    assert found is None or (found.name, found.limits[0].resource, found.limits[0].per_node) == (
-        "CapacityQuota/q",
-        "nodes",
-        1,
-    )
+    if found is not None:
+        (limit,) = found.limits
+        assert (found.name, limit.resource, limit.per_node) == ("CapacityQuota/q", "nodes", 1)
+        assert found.detail == f"nodes {limit.most:.0f}, used {limit.used:.0f}"
 
 
 @pytest.mark.parametrize(

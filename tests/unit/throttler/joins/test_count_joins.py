@@ -226,7 +226,7 @@ def test_of_several_nodes_the_one_that_came_first_is_told(order: tuple[float, fl
 def test_machines_of_karpenter_boot_until_their_node_is_there() -> None:
     story = Story()
     story.after(0, a_world())
-    claims = (a_claim("c1", age_s=-5), a_claim("c2", age_s=-5))
+    claims = (a_claim("c1", age_s=-5), a_claim("c2", age_s=-6))
     going = a_claim("c3", age_s=-5)
     going = msgspec.structs.replace(
         going, metadata=msgspec.structs.replace(going.metadata, deletion_timestamp=datetime.now(UTC))
