@@ -124,7 +124,11 @@ class PoolWrites:
         self._forget(decided)
         self._turn_away([decision for decision in decided.pools if decision.because.reason in TURNED_AWAY])
         served = [decision for decision in decided.pools if decision.because.reason not in TURNED_AWAY]
+        busy = {decision.pool for decision in served if self._jobs.is_busy(decision.pool, _Sort.BALLOONS)}
         passed = [decision.pool for decision in served if not self._start_pool(decision)]
+        for decision in sorted(served, key=lambda decision: self._status_writer.figures_due_s(decision.pool)):
+            if decision.pool not in busy and not self._jobs.is_busy(decision.pool, _Sort.BALLOONS):
+                self._write_status(decision)
         self._tell(served)
         if decided.sweeps and self._is_dry_run:
             self._jobs.show(SWEEPS, _told(decided.sweeps))
@@ -181,13 +185,10 @@ class PoolWrites:
         actions = () if is_dry_run else decision.actions
         notes = [action for action in actions if isinstance(action, _NOTES)]
         balloons = [action for action in actions if not isinstance(action, (*_NOTES, LeaveNode))]
-        is_busy = self._jobs.is_busy(key, _Sort.BALLOONS)
         may_act = self._start_turn(key, _Sort.BALLOONS, balloons, decision)
         if not self._jobs.is_busy(key, _Sort.BALLOONS):
             self._start_leaving(key, actions)
         self._start_turn(key, _Sort.NOTES, notes[:NOTES_PER_TURN])
-        if not is_busy and not self._jobs.is_busy(key, _Sort.BALLOONS):
-            self._write_status(decision)
         return may_act or not decision.actions
 
     def _start_turn(
@@ -293,7 +294,8 @@ class PoolWrites:
     def _write_status(self, decision: PoolDecision) -> None:
         if self._is_dry_run or self._jobs.is_busy(decision.pool, _Sort.STATUS):
             return
-        status = self._status_writer.status_due(decision, self.problems.get(decision.pool, ""))
+        problem, under_way = self.problems.get(decision.pool, ""), self._jobs.count(_Sort.STATUS)
+        status = self._status_writer.status_due(decision, problem, under_way)
         if status is not None:
             self._jobs.begin(decision.pool, _Sort.STATUS, self._status_writer.write(decision, status))
 

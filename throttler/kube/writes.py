@@ -11,6 +11,7 @@ for two minutes, nor for a while after one that failed.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar, cast
@@ -72,6 +73,7 @@ class WriteJobs(Generic[Owner, Sort]):
         self._what = what
         self._on_crash = on_crash
         self._tasks: dict[tuple[Owner, Sort], asyncio.Task[None]] = {}
+        self._count = Counter[Sort]()
         self._shown: dict[Owner, tuple[str, ...]] = {}
 
     @property
@@ -83,8 +85,13 @@ class WriteJobs(Generic[Owner, Sort]):
         """Whether such a job is under way."""
         return (owner, sort) in self._tasks
 
+    def count(self, sort: Sort) -> int:
+        """How many such jobs are under way, of all owners."""
+        return self._count[sort]
+
     def begin(self, owner: Owner, sort: Sort, work: Coroutine[Any, Any, None]) -> None:
         """Begin a job of a sort of which none is under way."""
+        self._count[sort] += 1
         task = asyncio.create_task(work, name=f"write {self._what} {owner} {sort}")
         self._tasks[owner, sort] = task
         task.add_done_callback(lambda ended: self._ended(owner, sort, ended))
@@ -112,6 +119,7 @@ class WriteJobs(Generic[Owner, Sort]):
         self._shown = {owner: words for owner, words in self._shown.items() if owner in known}
 
     def _ended(self, owner: Owner, sort: Sort, task: asyncio.Task[None]) -> None:
+        self._count[sort] -= 1
         if self._tasks.get((owner, sort)) is task:
             del self._tasks[owner, sort]
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -298,6 +306,11 @@ class StatusWriter:
         # One that is never shown is not waited for: where etcd is restored from a backup, versions go back.
         is_shown |= now_s - last.written_at_s >= LATE_S
         return is_shown and (is_news or now_s >= last.figures_at_s) and now_s >= last.rest_until_s
+
+    def figures_due_s(self, key: ObjectKey) -> float:
+        """Since when figures of this object may be written (monotonic seconds): the first for whom was written last."""
+        last = self._last.get(key)
+        return last.figures_at_s if last is not None else float("-inf")
 
     async def write(self, stored: Metadata, status: msgspec.Struct) -> bool:
         """Write it; returns whether it was taken."""

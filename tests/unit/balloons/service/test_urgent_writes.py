@@ -1,7 +1,8 @@
 """What gives nodes back to work waits for nothing else that is written; at the real ceilings, in virtual time."""
 
 import asyncio
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 from itertools import count
 
 import msgspec
@@ -51,7 +52,7 @@ class _Told(msgspec.Struct):
 
 
 class Scene:
-    def __init__(self) -> None:
+    def __init__(self, pools: Sequence[ObjectKey] = POOLS) -> None:
         self.api, settings = FakeApi(), ServiceSettings()
         clock = asyncio.get_running_loop().time
         writing = client_for(self.api, gate=gate_of(settings))
@@ -59,7 +60,7 @@ class Scene:
         noting = client_for(self.api, gate=gate_of(settings, 1.0, NOTES_BURST_S))
         telling = client_for(self.api, gate=gate_of(settings, STATUS_SHARE, STATUS_BURST_S))
         spec = PoolSpec(PoolNodes(LabelSelector({"a": "b"})), Mode.HOLD)
-        self.stored = {key: BalloonPool(Metadata(key.name, "ns", resource_version="1"), spec) for key in POOLS}
+        self.stored = {key: BalloonPool(Metadata(key.name, "ns", resource_version="1"), spec) for key in pools}
         metrics = Metrics("test")
         self.writes = PoolWrites(
             Writer(writing, urgent, noting, clock),
@@ -78,7 +79,8 @@ class Scene:
 
     def move_counts(self) -> None:
         """Every pool's figures are others than before."""
-        self.writes.start(Decision(tuple(PoolDecision(key, WHY, PoolStatus(warm=next(self._warm))) for key in POOLS)))
+        said = (PoolDecision(key, WHY, PoolStatus(warm=next(self._warm))) for key in self.stored)
+        self.writes.start(Decision(tuple(said)))
 
     def show_what_was_told(self) -> None:
         """The pools are stored with the statuses that were written last."""
@@ -175,3 +177,29 @@ async def test_a_status_that_waits_holds_up_no_write() -> None:
     scene.start(releases(3))
     await asyncio.sleep(1)
     assert len(scene.sent_since(began, "delete")) == 3
+
+
+async def test_of_hundreds_of_pools_whose_counts_move_all_are_told_in_turn_and_news_at_once() -> None:
+    """What it was before: a reason of one of 1,000 pools, and that a view is complete again, were told after 400 s."""
+    pools = [ObjectKey("ns", f"pool-{number:03}") for number in range(200)]
+    scene = Scene(pools)
+    for _ in range(60):
+        scene.move_counts()
+        await asyncio.sleep(5)
+        scene.show_what_was_told()
+    told = Counter(request.path for _, request, _ in scene.api.sent if request.path.endswith("/status"))
+    assert len(told) == len(pools)
+    assert max(told.values()) <= 2 * min(told.values())
+    changed_at = now()
+    steady = because(Reason.STEADY, warm=3, target=3)
+    for _ in range(4):
+        scene.writes.start(Decision((PoolDecision(pools[-1], steady, PoolStatus(warm=3)),)))
+        await asyncio.sleep(5)
+    waited_s = [
+        at - changed_at
+        for at, request, _ in scene.api.sent
+        if request.path.endswith("/status")
+        and msgspec.json.decode(request.body or b"{}", type=_Told).status.because == "Steady"
+    ]
+    assert waited_s
+    assert waited_s[0] <= 15
