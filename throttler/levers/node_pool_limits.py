@@ -54,12 +54,12 @@ from throttler.levers.node_pool_ceiling import (
 )
 from throttler.levers.pool_shares import (
     Candidate,
+    Makers,
     Need,
     WaitingWork,
     in_karpenters_order,
     is_of,
     may_hold,
-    may_make,
     needs_of,
     pool_rooms,
     waiting_work,
@@ -220,8 +220,8 @@ def _candidates(
     by_name = {pool.name: pool for pool in views}
     ordered = [by_name[pool.metadata.name] for pool in in_karpenters_order(pool.pool for pool in views)]
     sizes = {pool.name: sizes_seen(pool.pool, pool.claims) for pool in ordered}
-    serves = {pool.name: _serves(pool.pool, sizes[pool.name], waiting.crowds) for pool in ordered}
     crowds: Sequence[Crowd] = waiting.crowds
+    serves = _serves([pool.pool for pool in ordered], sizes, crowds)
     if not any(serves.values()):
         nodes = room.waiting + sum(len(pool.coming) for pool in ordered)
         crowds, serves = (Crowd(Scheduling(), {}, nodes),), {name: frozenset({0}) for name in serves}
@@ -242,17 +242,21 @@ def _candidates(
     return crowds, candidates
 
 
-def _serves(pool: NodePool, sizes: Sequence[Resources], crowds: Sequence[Crowd]) -> frozenset[int]:
-    known = dict[tuple[int, int, int], bool]()
-    served = []
+def _serves(
+    pools: Sequence[NodePool], sizes: Mapping[str, Sequence[Resources]], crowds: Sequence[Crowd]
+) -> Mapping[str, frozenset[int]]:
+    """Which of the crowds each pool may serve, by its name."""
+    makers, known = Makers(pools), dict[tuple[int, int, int], list[str]]()
+    served: dict[str, list[int]] = {pool.metadata.name: [] for pool in pools}
     for at, crowd in enumerate(crowds):
         # Caches share the parts that equal pods have, so identity tells; there may be thousands of crowds.
         key = id(crowd.how.tolerations), id(crowd.how.node_selector), id(crowd.how.node_terms)
         if key not in known:
-            known[key] = may_make(pool, crowd.how)
-        if known[key] and may_hold(sizes, crowd.requests):
-            served.append(at)
-    return frozenset(served)
+            known[key] = [pool.metadata.name for pool in makers.of(crowd.how)]
+        for name in known[key]:
+            if may_hold(sizes[name], crowd.requests):
+                served[name].append(at)
+    return {name: frozenset(places) for name, places in served.items()}
 
 
 def _searched(

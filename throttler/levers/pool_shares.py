@@ -91,6 +91,34 @@ def may_make(pool: NodePool, how: Scheduling) -> bool:
     return not how.node_terms or any(all(_may_meet(part, pool) for part in term) for term in how.node_terms)
 
 
+class Makers:
+    """NodePools by the labels that their machines carry: of a thousand pools, each for a team of its own, one is looked
+    at for the pods of a team."""
+
+    def __init__(self, pools: Sequence[NodePool]) -> None:
+        self._pools = pools
+        self._by_label: dict[str, dict[str | None, list[NodePool]]] = {}
+        """By label and value; under None those that do not name the label."""
+
+    def of(self, how: Scheduling) -> list[NodePool]:
+        """The pools that may make a machine on which the pod may run."""
+        looks = [self._carrying(key, value) for key, value in how.node_selector.items()]
+        return [pool for pool in min(looks, key=len, default=self._pools) if may_make(pool, how)]
+
+    def _carrying(self, key: str, value: str) -> Sequence[NodePool]:
+        if key not in self._by_label:
+            values: dict[str | None, list[NodePool]] = {}
+            for pool in self._pools:
+                values.setdefault(_labels_of(pool).get(key), []).append(pool)
+            self._by_label[key] = values
+        values = self._by_label[key]
+        return [*values.get(value, ()), *values.get(None, ())]
+
+
+def _labels_of(pool: NodePool) -> Mapping[str, str]:
+    return {**pool.spec.labels, KARPENTER_POOL_LABEL: pool.metadata.name}
+
+
 def may_hold(sizes: Sequence[Resources], requests: Resources) -> bool:
     """Whether machines of the sizes seen so far have the accelerators that a pod asks for; a guess of yes before any.
 
@@ -101,7 +129,7 @@ def may_hold(sizes: Sequence[Resources], requests: Resources) -> bool:
 
 
 def _may_meet(part: Requirement, pool: NodePool) -> bool:
-    labels = {**pool.spec.labels, KARPENTER_POOL_LABEL: pool.metadata.name}
+    labels = _labels_of(pool)
     if part.key in labels:
         return meets(part, labels)
     own = [requirement for requirement in pool.spec.requirements if requirement.key == part.key]
@@ -226,9 +254,7 @@ def needs_of(crowds: Sequence[Crowd], candidates: Sequence[Candidate]) -> Mappin
     needs = {candidate.name: Need() for candidate in candidates}
     asked: dict[str, dict[int, Resources]] = {candidate.name: {} for candidate in candidates}
     coming: dict[str, float] = {candidate.name: candidate.coming for candidate in candidates}
-    choices = [
-        (crowd, [candidate for candidate in candidates if at in candidate.serves]) for at, crowd in enumerate(crowds)
-    ]
+    choices = zip(crowds, _able(candidates, len(crowds)), strict=True)
     for crowd, able in sorted(choices, key=lambda pair: (len(pair[1]), not pair[0].is_urgent)):
         left = crowd.nodes
         for candidate in able:
@@ -248,6 +274,15 @@ def needs_of(crowds: Sequence[Crowd], candidates: Sequence[Candidate]) -> Mappin
                 if not needs[candidate.name].heavier:
                     needs[candidate.name] = replace(needs[candidate.name], heavier=first.name)
     return {name: replace(need, hint=reduce(larger, asked[name].values(), need.hint)) for name, need in needs.items()}
+
+
+def _able(candidates: Iterable[Candidate], crowds: int) -> list[list[Candidate]]:
+    """Those that may serve each of so many crowds, in their order."""
+    able: list[list[Candidate]] = [[] for _ in range(crowds)]
+    for candidate in candidates:
+        for at in candidate.serves:
+            able[at].append(candidate)
+    return able
 
 
 def pool_rooms(
