@@ -21,7 +21,7 @@ from balloons.cluster import seen_cluster
 from balloons.cluster.kinds import NODES, Kind
 from balloons.cluster.seen_cluster import SeenCluster
 from balloons.preview.fitting import Fitting, PodsError, asked_pods, fit_pods
-from balloons.preview.forecast import NONE, THROTTLE, PolicyError
+from balloons.preview.forecast import NONE, THROTTLE, PolicyError, policy_maker
 from balloons.preview.from_cluster import KINDS, births_in, loads_of, plan_inputs
 from balloons.preview.inputs import (
     PlanInputs,
@@ -184,9 +184,12 @@ def show_simulation(options: Mapping[str, Any]) -> int:
     """Run and print."""
     options = {**options, **_from_file(options)}
     try:
-        inputs = _inputs(options)
         sweep = _sweep(options["sweep"]) if options["sweep"] else None
         policies = options["policies"] or DEFAULT_POLICIES
+        for name in policies:
+            # A large cluster is not read for what is refused afterwards.
+            policy_maker(name, None)
+        inputs = _inputs(options)
         runs = len(policies) * (len(sweep.values) if sweep else 1)
         with working("running policies through possible worlds", runs * options["add"]):
             cells = simulate(inputs, options["pool"], options["add"], policies, sweep)
@@ -264,7 +267,8 @@ def _shown(name: str, value: float | None) -> str:
 
 
 def _inputs(options: Mapping[str, Any]) -> PlanInputs:
-    inputs = replace(basis_of(options, "simulate").inputs, faults=tuple(map(fault_of, options["faults"])))
+    faults = tuple(map(fault_of, options["faults"]))
+    inputs = replace(basis_of(options, "simulate").inputs, faults=faults)
     throttle = inputs.throttle
     if options["gate"] is None:
         return inputs
