@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from time import thread_time
 from typing import Protocol
 
 import structlog
@@ -25,7 +26,8 @@ from throttler.levers.lever import Lane, PoolGrowth
 from throttler.service.throttling import BLIND_PATIENCE_S, ClusterView
 
 REST_SHARE = 3.0
-"""A decision that took t is followed by a rest of at least 3 t: a quarter of one core, whatever the churn."""
+"""A decision that took t of CPU is followed by a rest of at least 3 t: a quarter of one core, whatever the churn. A
+process that was frozen or starved meanwhile has used none: by the clock it would rest until it lost the Lease."""
 FAILED_S = 1.0
 BLIND_S = 1.0
 """After a tick that failed, and while the view is incomplete: look again this soon."""
@@ -116,6 +118,7 @@ class DecisionLoop:
         *,
         interval_s: float,
         clock: Callable[[], float],
+        cpu_s: Callable[[], float] = thread_time,
         pacing: Pacer | None = None,
         decide: Decide = decide,
         leads: Callable[[], bool] = _always,
@@ -129,6 +132,7 @@ class DecisionLoop:
         self._settings = settings
         self._interval_s = interval_s
         self._clock = clock
+        self._cpu_s = cpu_s
         self._pacing = pacing
         self._growth: Mapping[ObjectKey, int] = {}
         self._decide = decide
@@ -144,9 +148,9 @@ class DecisionLoop:
         stopping = asyncio.ensure_future(stop.wait())
         try:
             while not stop.is_set():
-                started_at = self._clock()
+                started_at, before_s = self._clock(), self._cpu_s()
                 again_s = self.tick()
-                took_s = self._clock() - started_at
+                took_s = self._cpu_s() - before_s
                 rest = self._wake.sleep(
                     not_before_at=self._clock() + REST_SHARE * took_s,
                     latest_at=started_at + again_s,

@@ -346,7 +346,7 @@ async def serving(cluster: LargeCluster) -> AsyncIterator[Any]:
         clock=clock,
     )
     loop = DecisionLoop(
-        index, watches, writes, wake, metrics, preemptions, DecideSettings(), interval_s=10.0, clock=clock
+        index, watches, writes, wake, metrics, preemptions, DecideSettings(), interval_s=10.0, clock=clock, cpu_s=clock
     )
     tasks = [asyncio.create_task(watches.run()), asyncio.create_task(loop.run(asyncio.Event()))]
     try:

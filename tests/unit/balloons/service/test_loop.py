@@ -4,6 +4,7 @@ The loop: when it decides, what it keeps in mind, and that neither errors nor si
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -58,6 +59,7 @@ class FakeDecide:
         self.memories: list[Memory] = []
         self.resting: list[frozenset[ObjectKey]] = []
         self.failures = 0
+        self.work: Callable[[], None] = lambda: None
 
     def __call__(
         self, snapshot: Snapshot, memory: Memory, settings: DecideSettings, now: Now, allowance: int | None
@@ -68,6 +70,7 @@ class FakeDecide:
         self.at_s.append(now.monotonic_s)
         self.memories.append(memory)
         self.resting.append(snapshot.resting)
+        self.work()
         why = because(Reason.STEADY, warm=1, target=1)
         pools = {
             key: PoolMemory(removed=(*memory.pools.get(key, PoolMemory()).removed, (0.0, 1))) for key in (GPU, CPU)
@@ -80,8 +83,8 @@ class Scene:
         self.view, self.writes, self.decide = FakeView(), FakeWrites(), FakeDecide()
         self.metrics = Metrics("test")
         self.is_leader = True
-        clock = asyncio.get_running_loop().time
-        self.wake = Wake(clock)
+        self.cpu_s = self.ahead_s = 0.0
+        self.wake = Wake(self.clock)
         writes: Any = self.writes
         self.loop = DecisionLoop(
             Index(),
@@ -92,10 +95,14 @@ class Scene:
             Preemptions(),
             DecideSettings(),
             interval_s=10.0,
-            clock=clock,
+            clock=self.clock,
+            cpu_s=lambda: self.cpu_s,
             decide=self.decide,
             leads=lambda: self.is_leader,
         )
+
+    def clock(self) -> float:
+        return asyncio.get_running_loop().time() + self.ahead_s
 
     async def run_for(self, seconds: float) -> None:
         stop = asyncio.Event()
@@ -120,6 +127,33 @@ async def test_change_is_answered_soon() -> None:
     asyncio.get_running_loop().call_later(3, scene.wake.poke, 0.05)
     await scene.run_for(5)
     assert scene.decide.at_s[1] - scene.decide.at_s[0] == pytest.approx(3.05)
+
+
+async def test_a_decision_that_took_long_is_followed_by_three_times_the_rest() -> None:
+    scene = Scene()
+
+    def work() -> None:
+        scene.cpu_s += 2.0
+        scene.ahead_s += 2.0
+
+    scene.decide.work = work
+    scene.writes.passed = {GPU: 0.1}
+    await scene.run_for(20)
+    start = scene.decide.at_s[0]
+    assert [at_s - start for at_s in scene.decide.at_s] == pytest.approx([0, 8, 16, 24])
+
+
+async def test_a_process_that_was_frozen_while_it_decided_decides_on_at_once() -> None:
+    """It rested three times as long, 36 s, and lost the Lease again that it had taken meanwhile."""
+    scene = Scene()
+
+    def freeze() -> None:
+        scene.ahead_s = 12.0
+
+    scene.decide.work = freeze
+    await scene.run_for(25)
+    start = scene.decide.at_s[0]
+    assert [at_s - start for at_s in scene.decide.at_s] == [0, 12, 22, 32]
 
 
 async def test_stop_ends_the_wait_at_once() -> None:

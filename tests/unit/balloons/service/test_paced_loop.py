@@ -61,6 +61,7 @@ class Scene:
             DecideSettings(),
             interval_s=10.0,
             clock=clock,
+            cpu_s=clock,
             pacing=pacing,
         )
 
