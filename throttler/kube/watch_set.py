@@ -175,8 +175,8 @@ class _GroupVersion(msgspec.Struct, rename="camel"):
     group_version: str = ""
 
 
-class _Group(msgspec.Struct, rename="camel"):
-    preferred_version: _GroupVersion = msgspec.field(default_factory=_GroupVersion)
+class _Group(msgspec.Struct):
+    versions: list[_GroupVersion] = []
 
 
 class _ResourceName(msgspec.Struct):
@@ -203,12 +203,19 @@ async def is_served(client: KubeClient, api_version: str, plural: str) -> bool:
 
 
 async def served_version(client: KubeClient, group: str, plural: str) -> str:
-    """The group's preferred version (group/version) if the kind is served in it, else empty; raises ApiError."""
+    """The first of the group's versions (group/version) in which the kind is served, else empty; raises ApiError.
+
+    The server names the stablest first, which may be another kind's: ProvisioningRequest is v1 where CapacityBuffer, in
+    the same group, is v1beta1.
+    """
     try:
-        preferred = decode(await client.get_raw(f"/apis/{group}"), _Group).preferred_version.group_version
+        versions = decode(await client.get_raw(f"/apis/{group}"), _Group).versions
     except NotFoundError:
         return ""
-    return preferred if await is_served(client, preferred, plural) else ""
+    for version in versions:
+        if await is_served(client, version.group_version, plural):
+            return version.group_version
+    return ""
 
 
 async def keep_discovering(what: str, discover: Callable[[], Awaitable[None]]) -> None:
