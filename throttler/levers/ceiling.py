@@ -90,9 +90,13 @@ def held_by_another(metadata: OwnedMetadata, holder: Holder) -> StateAndReason |
 
 
 def is_pool_taken_up(pool: NodePool) -> bool:
-    """Whether Karpenter has looked at this very generation: it puts it on each of its conditions."""
+    """Whether Karpenter has looked at this very generation: it puts it on each of its conditions.
+
+    Karpenter 1.0 puts none there: that it has looked at the pool at all is then all that can be known.
+    """
     conditions = pool.status.conditions or ()
-    return bool(conditions) and all(c.observed_generation >= pool.metadata.generation for c in conditions)
+    told = (condition.observed_generation for condition in conditions if condition.observed_generation)
+    return bool(conditions) and all(generation >= pool.metadata.generation for generation in told)
 
 
 CONTESTED_WRITE_EVERY_S = 30.0

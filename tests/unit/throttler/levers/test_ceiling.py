@@ -168,9 +168,9 @@ def test_no_time_passes_while_room_was_not_seen() -> None:
 
 @pytest.mark.parametrize(
     ("generations", "is_taken_up"),
-    [(None, False), ((), False), ((4,), True), ((3,), False), ((4, 3), False), ((4, 5), True)],
+    [(None, False), ((), False), ((4,), True), ((3,), False), ((4, 3), False), ((4, 5), True), ((0, 0), True)],
 )
-def test_a_pool_is_taken_up_when_every_condition_is_of_this_generation(
+def test_a_pool_is_taken_up_when_every_condition_that_names_one_is_of_this_generation(
     generations: tuple[int, ...] | None, *, is_taken_up: bool
 ) -> None:
     conditions = (
