@@ -262,7 +262,7 @@ async def size_writes(client: KubeClient, resource: Resource, name: str) -> tupl
         scene=scene,
         room=LeverBudget(existing=0, booting=0, allowance=7, admit=0, waiting=9, may_move=True),
         joins=Joins(),
-        largest={},
+        machines=(),
     )
     outcomes, _ = MACHINE_DEPLOYMENTS.decide(context, MACHINE_DEPLOYMENTS.fresh())
     return outcomes[0].writes

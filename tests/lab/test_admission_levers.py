@@ -11,7 +11,6 @@ from lab.controlplane import ControlPlane
 from tests.lab.lever_view import View, daemon_set, eventually, gated_deployment, room, this_moment, view
 from throttler.api.throttle import LabelLever, TaintLever
 from throttler.kube.errors import ConflictError
-from throttler.kube.quantities_and_durations import largest
 from throttler.kube.requests import PatchKind
 from throttler.levers.admission_queue import HeldSince, without_elements
 from throttler.levers.scheduling_gate import APART_S, PACED_GATE, GatedDemand, GateMemory, GateSettings, release_gates
@@ -39,7 +38,7 @@ async def test_gated_pods_reach_the_scheduler_as_they_are_released(control_plane
             pods = await seen.pods(namespace)
             demand = GatedDemand(
                 pods=[pod for pod in pods if not pod.node],
-                shape=largest(node.allocatable for node in await seen.nodes(f"test={namespace}")),
+                machines=await seen.nodes(f"test={namespace}"),
             )
             now = this_moment()
             moment = replace(now, now_s=now.now_s + released * APART_S)
@@ -58,7 +57,7 @@ async def test_only_our_gate_goes_and_nothing_else_of_the_pod_changes(
         await seen.apply(gated_deployment(namespace, "work", 1, gates))
         await eventually(lambda: _has(seen, namespace, 1))
         before = (await seen.get("pods", namespace=namespace))["items"][0]
-        demand = GatedDemand(pods=await seen.pods(namespace), shape={})
+        demand = GatedDemand(pods=await seen.pods(namespace))
         held, _ = release_gates(demand, GateSettings(max_wait_s=0.0), room(9), GateMemory(), this_moment())
         assert held.writes == ()
         back, _ = release_gates(
@@ -176,7 +175,7 @@ async def test_overdue_pods_keep_the_bounds_and_go_first(control_plane: ControlP
     async with view(control_plane) as seen:
         await seen.apply(gated_deployment(namespace, "work", 2, [PACED_GATE]))
         await eventually(lambda: _has(seen, namespace, 2))
-        demand = GatedDemand(pods=await seen.pods(namespace), shape={})
+        demand = GatedDemand(pods=await seen.pods(namespace))
         settings = GateSettings(max_wait_s=0.0)
         kept, memory = release_gates(demand, settings, room(0), GateMemory(), this_moment())
         assert kept.writes == ()

@@ -16,14 +16,14 @@ from throttler.joins.join_memory import JoinMemory, learned
 from throttler.joins.joining_nodes import Registered, Stage, sort_nodes
 from throttler.joins.joins import NO_PODS, JoinRules, Joins, JoinWorld
 from throttler.joins.requested_machines import Requested, count_requested
+from throttler.kube.node import POOL_LABELS, Node
 from throttler.kube.pod import PodKind
-from throttler.kube.quantities_and_durations import largest
 
 FREE_S = 30.0
 """A node that Karpenter has not called initialized so long after its join comes for nobody. A kubelet reports what a
 device plugin brings with its next status, every ten seconds, and pods that ask for it wait until then."""
-LARGEST_KEPT_S = 60.0
-"""The largest node is looked for this often: nodes of new sizes are rare, and there may be 100,000 to look at."""
+MACHINES_KEPT_S = 60.0
+"""Nodes of new sizes are looked for this often: they are rare, and there may be 100,000 nodes to look at."""
 
 
 def count_joins(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: float) -> tuple[Joins, JoinMemory]:
@@ -36,7 +36,7 @@ def count_joins(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: f
     nodes = sort_nodes(world, memory, rules, now_s)
     requested = count_requested(world, memory, rules, nodes, now_s)
     after = _durations(memory, world, rules, nodes, requested, now_s)
-    after = _largest(after, world, now_s)
+    after = _machines(after, world, now_s)
     untaken = requested.booting + len(nodes.held) + _free_of(nodes, after.joined_s, world)
     unseen = _unseen(world)
     after = _searched(after, memory, world, rules, untaken + unseen, now_s)
@@ -50,11 +50,12 @@ def _searched(
     """Which pods fit nowhere; `coming` are machines on their way that are for any of them."""
     pods = seekers(world.unplaced, rules)
     hoping = [pod for pod in pods if pod.uid not in memory.search.hopeless]
-    unserved = max(0, nodes_of(hoping, after.largest) + world.balloons_wanted - coming)
+    unserved = max(0, nodes_of(hoping, after.machines) + world.balloons_wanted - coming)
     # Without a ceiling nothing bounds what is ordered for pods that were let go.
     room = None if rules.gate and not rules.has_ceiling else world.room
     is_ordered = after.ordered_s > memory.ordered_s
-    offer = world.offer, tuple(sorted(after.largest.items()))
+    largest = after.machines[0].allocatable if after.machines else {}
+    offer = world.offer, tuple(sorted(largest.items()))
     elapsed_s = now_s - memory.counted_s
     uids = [pod.uid for pod in pods]
     search = memory.search.looked(uids, unserved, room, offer, elapsed_s, is_ordered=is_ordered)
@@ -73,8 +74,8 @@ def _joins(
 ) -> Joins:
     hopeless = [pod for pod in world.unplaced if pod.uid in memory.search.hopeless]
     hoping = [pod for pod in world.unplaced if pod.uid not in memory.search.hopeless] if hopeless else world.unplaced
-    demand = count_demand(hoping, rules, memory.largest, memory.released)
-    released = max(0, nodes_of((pod for pod in hoping if pod.uid in memory.released), memory.largest) - untaken)
+    demand = count_demand(hoping, rules, memory.machines, memory.released)
+    released = max(0, nodes_of((pod for pod in hoping if pod.uid in memory.released), memory.machines) - untaken)
     # Under a ceiling the autoscaler orders for released pods as the ceiling allows: they wait like all others.
     ordered = requested.booting + unseen + (0 if rules.has_ceiling else released)
     coming = untaken + ordered - requested.booting
@@ -83,7 +84,7 @@ def _joins(
     bare = [now_s - nodes.ready_s[node.uid] for node in nodes.by_stage[Stage.WITHOUT_DAEMONS]]
     return Joins(
         waiting=waiting,
-        hopeless=count_demand(hopeless, rules, memory.largest).nodes,
+        hopeless=count_demand(hopeless, rules, memory.machines).nodes,
         hopeless_pods=len(hopeless),
         urgent=min(waiting, demand.urgent),
         booting=ordered,
@@ -155,8 +156,8 @@ def _durations(
         boot_times=memory.boot_times.and_then(requested.booted_in_s),
         joined=memory.joined + len(nodes.joined_in_s),
         lost=memory.lost + requested.lost + nodes.given_up,
-        largest=memory.largest,
-        largest_until_s=memory.largest_until_s,
+        machines=memory.machines,
+        machines_until_s=memory.machines_until_s,
     )
 
 
@@ -180,12 +181,17 @@ def _released(memory: JoinMemory, world: JoinWorld, rules: JoinRules) -> frozens
     )
 
 
-def _largest(memory: JoinMemory, world: JoinWorld, now_s: float) -> JoinMemory:
-    if not world.unplaced or now_s < memory.largest_until_s:
+def _machines(memory: JoinMemory, world: JoinWorld, now_s: float) -> JoinMemory:
+    if not world.unplaced or now_s < memory.machines_until_s:
         return memory
-    sizes = {id(node.allocatable): node.allocatable for node in world.nodes.values() if node.uid in memory.settled}
-    largest_size = largest(sizes.values())
-    return replace(memory, largest=largest_size, largest_until_s=now_s + LARGEST_KEPT_S) if largest_size else memory
+    usable = (node for node in world.nodes.values() if node.uid in memory.settled)
+    kinds = {(id(node.allocatable), id(node.taints), *map(node.labels.get, POOL_LABELS)): node for node in usable}
+    machines = tuple(sorted(kinds.values(), key=_size, reverse=True))
+    return replace(memory, machines=machines, machines_until_s=now_s + MACHINES_KEPT_S) if machines else memory
+
+
+def _size(node: Node) -> tuple[int, int]:
+    return node.allocatable.get("cpu", 0), node.allocatable.get("memory", 0)
 
 
 PATIENCE_S = 5.0

@@ -1,9 +1,9 @@
 """How many more nodes are wanted: from pods that the scheduler has found no room for, and from what Headroom wants.
 Pure.
 
-An estimate: as many pods of one size share a node as fit on the largest one, and what is left over of one size is
-filled with others. Whole-node pods, the case that matters, are exact. Machines in flight are for these very pods, so
-they are taken off.
+An estimate: as many pods of one size share a node as fit on the largest one that lets them in, and what is left over of
+one size is filled with others. Whole-node pods, the case that matters, are exact. Machines in flight are for these very
+pods, so they are taken off.
 
 It looks at a crowd of pods, kind by kind. `throttler.levers.scheduling_gate` looks at a row of them, one by one,
 because it has to say after each how many nodes those before it need; of pods that are alike both say the same.
@@ -22,15 +22,50 @@ only what it orders tells that it is there.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Container, Hashable, Iterable, Mapping
+from collections.abc import Collection, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Self
 
 from throttler.joins.joins import JoinRules
+from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind, Scheduling
-from throttler.kube.quantities_and_durations import Resources
-from throttler.kube.selectors import Requirement, can_match, meets
+from throttler.kube.quantities_and_durations import Resources, fits
+from throttler.kube.selectors import Requirement, can_match, is_selected, meets
+from throttler.kube.taints import untolerated
+
+
+class Sizes:
+    """How large the machine is that a pod gets: the largest of those that it may run on.
+
+    A cluster has machines of many sizes, and taints and labels tell which of them are for whom. Sixteen cores are no
+    part of a GPU machine for a pod that does not tolerate its taint, nor of a virtual kubelet, which says that it has
+    thousands. A pod that no known machine lets in has one to itself.
+
+    For one look: pods are told apart by the parts that caches share between equal ones.
+    """
+
+    def __init__(self, machines: Sequence[Node]) -> None:
+        """`machines` are nodes, one of each kind, the largest first."""
+        self._machines = machines
+        self._known: dict[tuple[int, ...], Node | None] = {}
+
+    def machine_for(self, how: Scheduling, requests: Resources) -> Node | None:
+        """A node of that size; None where none is known."""
+        kind = id(requests), id(how.tolerations), id(how.node_selector), id(how.node_terms)
+        if kind not in self._known:
+            self._known[kind] = self._found(how, requests)
+        return self._known[kind]
+
+    def _found(self, how: Scheduling, requests: Resources) -> Node | None:
+        able = [
+            machine
+            for machine in self._machines
+            if fits(requests, machine.allocatable) and untolerated(machine.taints, how.tolerations) is None
+        ]
+        selected = (one for one in able if is_selected(one.labels, how.node_selector, how.node_terms))
+        # Nodes of a kind differ in some labels, such as their zone's: then any that lets the pod in tells its size.
+        return next(selected, next(iter(able), None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,28 +90,28 @@ class Crowd:
 
 
 def count_demand(
-    unplaced: Iterable[Pod], rules: JoinRules, largest: Resources, released: Container[str] = ()
+    unplaced: Iterable[Pod], rules: JoinRules, machines: Sequence[Node], released: Container[str] = ()
 ) -> Demand:
-    """What the throttle's waiting pods need; every pod a node while no size is known.
+    """What the throttle's waiting pods need; every pod a node while no machine is known.
 
     `released` are pods (by uid) that wait although the scheduler has not tried them yet: a lever let them go just now.
     """
-    crowds = waiting_crowds(unplaced, rules, largest, released)
+    crowds = waiting_crowds(unplaced, rules, machines, released)
     urgent = sum(crowd.nodes for crowd in crowds if crowd.is_urgent)
     return Demand(_whole(sum(crowd.nodes for crowd in crowds)), _whole(urgent))
 
 
 def waiting_crowds(
-    unplaced: Iterable[Pod], rules: JoinRules, largest: Resources, released: Container[str] = ()
+    unplaced: Iterable[Pod], rules: JoinRules, machines: Sequence[Node], released: Container[str] = ()
 ) -> tuple[Crowd, ...]:
     """The throttle's waiting pods, those together that are alike; a crowd is as urgent as its owner's whole demand."""
-    shares: dict[str, float] = defaultdict(float)
+    sizes, shares = Sizes(machines), defaultdict[str, float](float)
     least: dict[str, int] = {}
     crowds: list[tuple[str, Scheduling, Resources, float]] = []
     for how, pods in _alike(pod for pod in unplaced if pod.uid in released or _waits(pod, rules)):
         first, owner = pods[0], _owner_of(pods[0])
         if may_use(first, rules):
-            nodes = len(pods) * _share(how, first.requests, largest)
+            nodes = len(pods) * _share(how, first.requests, sizes)
             shares[owner] += nodes
             least[owner] = min(first.priority, least.get(owner, first.priority))
             crowds.append((owner, how, first.requests, nodes))
@@ -90,9 +125,10 @@ def seekers(unplaced: Iterable[Pod], rules: JoinRules) -> list[Pod]:
     return [pod for how, pods in waiting if not how.is_gated and may_use(pods[0], rules) for pod in pods]
 
 
-def nodes_of(pods: Iterable[Pod], largest: Resources) -> int:
-    """How many nodes these pods need; every pod one while no size is known."""
-    return _whole(sum(len(alike) * _share(how, alike[0].requests, largest) for how, alike in _alike(pods)))
+def nodes_of(pods: Iterable[Pod], machines: Sequence[Node]) -> int:
+    """How many nodes these pods need; every pod one while no machine is known."""
+    sizes = Sizes(machines)
+    return _whole(sum(len(alike) * _share(how, alike[0].requests, sizes) for how, alike in _alike(pods)))
 
 
 def is_loose(pod: Pod, rules: JoinRules) -> bool:
@@ -137,9 +173,11 @@ def _waits(pod: Pod, rules: JoinRules) -> bool:
     return how.is_tried and not how.nominated_node
 
 
-def _share(how: Scheduling, requests: Resources, largest: Resources) -> float:
+def _share(how: Scheduling, requests: Resources, sizes: Sizes) -> float:
     """The part of a node that the pod takes: all of it when two do not fit, or when not even one does."""
-    alike = min((largest.get(name, 0) // milli for name, milli in requests.items() if milli > 0), default=1)
+    machine = sizes.machine_for(how, requests)
+    size = machine.allocatable if machine is not None else {}
+    alike = min((size.get(name, 0) // milli for name, milli in requests.items() if milli > 0), default=1)
     return 1.0 if how.is_one_per_node else 1.0 / max(1, alike)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from throttler.joins.demand import Search
-from throttler.kube.quantities_and_durations import Resources
+from throttler.kube.node import Node
 from throttler.kube.selectors import LabelSelector
 
 ENOUGH = 3
@@ -126,9 +126,9 @@ class JoinMemory:
     usual_joins: Mapping[str, Usual] = field(default_factory=dict)
     """By NodePool; nodes of other autoscalers together under the empty name."""
     search: Search = field(default_factory=Search)
-    largest: Resources = field(default_factory=dict)
-    """The largest allocatable of any node of the throttle, for turning pods into nodes."""
-    largest_until_s: float = float("-inf")
+    machines: tuple[Node, ...] = ()
+    """One usable node of each kind that the throttle has, the largest first, for turning pods into nodes."""
+    machines_until_s: float = float("-inf")
 
     def first_s(self, created_s: float, wall_s: float, now_s: float) -> float:
         """The monotonic time of what is seen for the first time and was made at `created_s` of the wall clock.

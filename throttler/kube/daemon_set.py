@@ -5,7 +5,7 @@ import msgspec
 from throttler.kube.metadata import Metadata, ObjectKey, key_of
 from throttler.kube.node import Node
 from throttler.kube.pod import Affinity, node_terms
-from throttler.kube.selectors import Requirement, meets
+from throttler.kube.selectors import Requirement, is_selected
 from throttler.kube.taints import Taint, Toleration, untolerated
 
 OWN_TOLERATIONS = tuple(
@@ -74,10 +74,6 @@ def daemon_set_from_wire(wire: DaemonSetWire) -> DaemonSet:
 
 def wants_daemon(daemons: DaemonSet, node: Node, taints: tuple[Taint, ...]) -> bool:
     """Whether the DaemonSet puts a pod on the node once it has only these taints."""
-    labels = node.labels
-    if any(labels.get(key) != value for key, value in daemons.node_selector.items()):
+    if daemons.is_deleting or not is_selected(node.labels, daemons.node_selector, daemons.node_terms):
         return False
-    terms = daemons.node_terms
-    if terms and not any(all(meets(part, labels) for part in term) for term in terms):
-        return False
-    return not daemons.is_deleting and untolerated(taints, daemons.tolerations) is None
+    return untolerated(taints, daemons.tolerations) is None

@@ -136,11 +136,6 @@ def larger(left: Resources, right: Resources) -> dict[str, int]:
     return {name: max(left.get(name, 0), right.get(name, 0)) for name in {**left, **right}}
 
 
-def largest(lists: Iterable[Resources]) -> Resources:
-    """The one with the most cpu, and of these the most memory; empty where there is none."""
-    return max(lists, key=lambda one: (one.get("cpu", 0), one.get("memory", 0)), default={})
-
-
 def fits(request: Resources, room: Resources) -> bool:
     """Whether each requested amount is there; a resource that `room` does not name is zero."""
     return all(milli <= room.get(name, 0) for name, milli in request.items())

@@ -65,6 +65,13 @@ def meets(requirement: Requirement, labels: Labels) -> bool:
     return _compares(requirement.operator, value, requirement.values)
 
 
+def is_selected(labels: Labels, node_selector: Labels, node_terms: Sequence[Sequence[Requirement]]) -> bool:
+    """Whether a pod's node selector and one of the alternatives of its node affinity, if any, hold for a node."""
+    if any(labels.get(key) != value for key, value in node_selector.items()):
+        return False
+    return not node_terms or any(all(meets(part, labels) for part in term) for term in node_terms)
+
+
 def requirements(selector: LabelSelector) -> list[Requirement]:
     """Everything that the selector asks for, one by one; labels come in order."""
     labels = (Requirement(key, "In", (value,)) for key, value in sorted(selector.match_labels.items()))

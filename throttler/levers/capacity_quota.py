@@ -145,7 +145,7 @@ def _largest_demand(context: LeverContext) -> int:
     Below 0 where more is in flight than that.
     """
     needed: dict[str, float] = defaultdict(float)
-    for crowd in waiting_crowds(context.scene.unplaced, context.rules, context.largest):
+    for crowd in waiting_crowds(context.scene.unplaced, context.rules, context.machines):
         needed[crowd.owner] += 0.0 if crowd.how.is_gated else crowd.nodes
     most, waiting = context.throttle.spec.max_in_flight, context.room.waiting
     bound = waiting if most is None else min(waiting, most - context.joins.in_flight)

@@ -29,7 +29,6 @@ from throttler.kube.karpenter import NodeClaim
 from throttler.kube.metadata import KindNames, LimitedObject, ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
-from throttler.kube.quantities_and_durations import Resources
 from throttler.kube.reasons_and_events import Because, Sentence
 from throttler.kube.selectors import Labels, LabelSelector
 
@@ -228,14 +227,14 @@ class PacedAutoscaler(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeverContext:
-    """One throttle's part of a tick: `joins` and `largest` (the largest node's allocatable) are its own."""
+    """One throttle's part of a tick: `joins` and `machines` (as of JoinMemory) are its own."""
 
     throttle: JoinThrottle
     rules: JoinRules
     scene: LeverScene
     room: LeverBudget
     joins: Joins
-    largest: Resources
+    machines: tuple[Node, ...]
     growth: tuple[PoolGrowth, ...] = ()
     """The Headroom pools whose nodes it paces."""
     older: tuple[JoinThrottle, ...] = ()

@@ -182,7 +182,7 @@ def waiting_work(context: LeverContext) -> WaitingWork:
     balloons = (
         Crowd(Scheduling(anywhere, dict(pool.labels)), {}, pool.lacking) for pool in context.growth if pool.lacking > 0
     )
-    pods = _regardless_of_owner(waiting_crowds(context.scene.unplaced, context.rules, context.largest))
+    pods = _regardless_of_owner(waiting_crowds(context.scene.unplaced, context.rules, context.machines))
     boot_s, join_s = context.joins.boot_s, context.joins.join_s
     usual_s = None if boot_s is None else boot_s + (join_s or 0.0)
     return WaitingWork(crowds=(*pods, *balloons), wall_s=context.scene.moment.wall_s, usual_s=usual_s)

@@ -4,9 +4,10 @@ The cleanest lever before launch: nobody asks for a machine for a gated pod. We 
 gates on is the author's decision, and the API server forbids it on existing pods. A pod that others hold too is not
 ours to count yet: it is left until only our gate remains.
 
-How many new nodes a row of pods needs is an estimate from their requests and the largest machine of the pool. Next fit:
-each pod goes on the node that was opened last, or opens another. It needs no more than twice the nodes of a perfect
-packing, and knows nothing of ports, volumes or affinity: whole-node pods, the case that matters, are exact.
+How many new nodes a row of pods needs is an estimate from their requests and the largest machine that lets each in.
+Next fit: a pod goes on the node of that kind that was opened last, or opens another. It needs no more than twice the
+nodes of a perfect packing, and knows nothing of ports, volumes or other pods: whole-node pods, the case that matters,
+are exact.
 `throttler.joins.demand` says why it estimates in another way.
 """
 
@@ -14,10 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from throttler.api.throttle import GateLever, JoinThrottle, Levers
-from throttler.joins.demand import may_use
+from throttler.joins.demand import Sizes, may_use
 from throttler.joins.joins import JoinRules
 from throttler.kube.metadata import KindNames
-from throttler.kube.pod import Pod
+from throttler.kube.node import Node
+from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantities_and_durations import Resources, fits, minus
 from throttler.kube.reasons_and_events import because
 from throttler.levers.admission_queue import AdmissionLever, AdmissionReason, Held, HeldSince, in_turn, without_elements
@@ -59,8 +61,8 @@ class GatedDemand:
 
     pods: Sequence[Pod]
     """Work pods without a node, gated or not, that are for nodes of this throttle."""
-    shape: Resources
-    """Allocatable of the largest node seen (`JoinMemory.largest`)."""
+    machines: Sequence[Node] = ()
+    """As of JoinMemory."""
     released: int = 0
     """Of the allowance, nodes that pods without a gate are going to ask for (`Joins.released` under a ceiling)."""
     refused: frozenset[str] = frozenset()
@@ -93,14 +95,15 @@ def release_gates(
     for entry in refused:
         del held[entry.id]
     since = memory.since.seen({uid: pod.created_s for uid, pod in held.items()}, moment, is_complete=room.may_move)
-    urgent = _urgent(held, demand.shape, settings)
+    sizes = Sizes(demand.machines)
+    urgent = _urgent(held, sizes, settings)
     waits = (Held(uid, since.age_s(uid, moment.now_s), uid in urgent) for uid in held if uid not in memory.released)
     queued = in_turn(waits, settings.max_wait_s)
     chosen = queued
     if not room.is_stopping:
         is_due = memory.released_s is None or moment.now_s - memory.released_s >= APART_S
         free = room.allowance - demand.released if room.may_move and is_due else 0
-        chosen = queued[: _fitting([held[entry.id] for entry in queued], free, demand.shape)]
+        chosen = queued[: _fitting([held[entry.id] for entry in queued], free, sizes)]
     again = [Held(uid, since.age_s(uid, moment.now_s)) for uid in held if uid in memory.released]
     writes = tuple(_ungate(held[entry.id], entry, room) for entry in (*again, *chosen))
     released = frozenset(entry.id for entry in (*again, *chosen))
@@ -125,9 +128,9 @@ def _decision(stays: Sequence[Held], room: LeverBudget, writes: tuple[LeverWrite
     return LeverDecision(name=name, state=state, because=why, ceiling=ceiling, writes=writes)
 
 
-def _fitting(pods: Sequence[Pod], nodes: int, shape: Resources) -> int:
+def _fitting(pods: Sequence[Pod], nodes: int, sizes: Sizes) -> int:
     """How many of the pods, in their order, so many nodes have room for."""
-    return sum(opened <= nodes for opened in nodes_opened(pods, shape))
+    return sum(opened <= nodes for opened in nodes_opened(pods, sizes))
 
 
 def is_held(pod: Pod) -> bool:
@@ -141,8 +144,8 @@ def is_ours_alone(pod: Pod) -> bool:
     return pod.scheduling is not None and set(pod.scheduling.gates) == {PACED_GATE}
 
 
-def _urgent(held: Mapping[str, Pod], shape: Resources, settings: GateSettings) -> frozenset[str]:
-    needed = {owner: nodes_for(pods, shape) for owner, pods in _by_owner(held.values())}
+def _urgent(held: Mapping[str, Pod], sizes: Sizes, settings: GateSettings) -> frozenset[str]:
+    needed = {owner: nodes_for(pods, sizes) for owner, pods in _by_owner(held.values())}
     at_least = settings.urgent_priority
     return frozenset(
         uid
@@ -181,24 +184,27 @@ def _ungate(pod: Pod, held: Held, room: LeverBudget) -> LeverWrite:
     )
 
 
-def nodes_opened(pods: Iterable[Pod], shape: Resources) -> Iterator[int]:
+def nodes_opened(pods: Iterable[Pod], sizes: Sizes) -> Iterator[int]:
     """After each pod, how many nodes have been opened so far.
 
-    A pod that keeps its own kind off its node, or that is larger than `shape`, has a node to itself; so has every pod
-    while the shape is unknown.
+    A pod that keeps its own kind off its node, or that is larger than its machine, has a node to itself; so has every
+    pod while no machine is known.
     """
     opened = 0
-    left: Resources = {}
+    left: dict[str, Resources] = {}
     for pod in pods:
-        if _is_alone(pod) or not fits(pod.requests, left):
-            opened, left = opened + 1, dict(shape)
-        left = {} if _is_alone(pod) or not fits(pod.requests, left) else minus(left, pod.requests)
+        machine = sizes.machine_for(pod.scheduling or Scheduling(), pod.requests)
+        name, size = (machine.name, machine.allocatable) if machine is not None else ("", {})
+        room = left.get(name, {})
+        if _is_alone(pod) or not fits(pod.requests, room):
+            opened, room = opened + 1, size
+        left[name] = {} if _is_alone(pod) or not fits(pod.requests, room) else minus(room, pod.requests)
         yield opened
 
 
-def nodes_for(pods: Sequence[Pod], shape: Resources) -> int:
+def nodes_for(pods: Sequence[Pod], sizes: Sizes) -> int:
     """How many nodes these pods need."""
-    return max(nodes_opened(pods, shape), default=0)
+    return max(nodes_opened(pods, sizes), default=0)
 
 
 def _is_alone(pod: Pod) -> bool:
@@ -231,7 +237,7 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
         # One that holds nothing lets go of no pod that another one holds.
         pods = self.free_of(context.older, context.pods) if context.room.is_stopping else context.pods
         refused = frozenset(pod.uid for pod in pods if (self.WRITES_ON.kind, pod.key) in context.scene.refused)
-        demand = GatedDemand(pods=pods, shape=context.largest, released=released, refused=refused)
+        demand = GatedDemand(pods=pods, machines=context.machines, released=released, refused=refused)
         decision, memory = release_gates(demand, settings, context.room, memory, context.scene.moment)
         return (decision,), memory
 
@@ -243,7 +249,7 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
 
     def let_all_in(self, things: Sequence[Pod], settings: GateLever | None = None) -> tuple[LeverWrite, ...]:
         """Every pod that bears the gate loses it."""
-        demand = GatedDemand(pods=things, shape={})
+        demand = GatedDemand(pods=things)
         return release_gates(demand, GateSettings(max_wait_s=0.0), EVERYTHING_BACK, GateMemory(), ANY_TIME)[0].writes
 
 

@@ -351,7 +351,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         scene=replace(view.scene, unplaced=hoping),
         room=room,
         joins=own.joins,
-        largest=case.memory.joins.largest,
+        machines=case.memory.joins.machines,
         growth=case.growth,
         older=case.older,
         paces_both=paces_both(case.throttle, view.scene),

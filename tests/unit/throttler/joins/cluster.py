@@ -32,6 +32,10 @@ def a_node(name: str, *, age_s: float = 0.0, is_ready: bool = True, **changes: A
     return msgspec.structs.replace(node, created_s=WALL_S - age_s, **changes)
 
 
+MACHINES = (a_node("machine"),)
+"""One usable node, of eight cores."""
+
+
 def daemons_on(node: str, *sets: DaemonSet, is_running: bool = True) -> tuple[Pod, ...]:
     return tuple(
         Pod(

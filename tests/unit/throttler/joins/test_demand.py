@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.throttler.joins.cluster import CNI, RULES, SIZE, a_claim, a_node, a_world, daemons_on, pending
+from tests.unit.throttler.joins.cluster import CNI, LOGS, MACHINES, RULES, a_claim, a_node, a_world, daemons_on, pending
 from tests.unit.throttler.joins.test_count_joins import Story
 from throttler.api.throttle import Reserved
 from throttler.joins.demand import (
@@ -24,7 +24,9 @@ from throttler.joins.demand import (
 from throttler.joins.joins import Joins, JoinWorld
 from throttler.kube.metadata import OwnerReference
 from throttler.kube.pod import Pod, PodKind
+from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import Requirement
+from throttler.kube.taints import Taint, Toleration
 
 IN_A, IN_B = Requirement("pool", "In", ("a",)), Requirement("pool", "In", ("b",))
 ELSEWHERE = Requirement("zone", "In", ("z1",))
@@ -57,19 +59,62 @@ def test_a_node_selector_that_contradicts_the_throttles_rules_its_nodes_out() ->
 def test_as_many_pods_share_a_node_as_fit(count: int, cpu: int) -> None:
     pods = [pending(f"p{number}", cpu=str(cpu)) for number in range(count)]
     on_one = max(1, 8 // cpu)
-    assert nodes_of(pods, SIZE) == -(-count // on_one)
-    assert nodes_of(pods, {}) == count, "every pod a node while no size is known"
+    assert nodes_of(pods, MACHINES) == -(-count // on_one)
+    assert nodes_of(pods, ()) == count, "every pod a node while no machine is known"
     alone = [pending(f"p{number}", cpu=str(cpu), is_one_per_node=True) for number in range(count)]
-    assert nodes_of(alone, SIZE) == count
+    assert nodes_of(alone, MACHINES) == count
+
+
+CORES, GPUS = (parse_resources({"cpu": cpu, "memory": "1Ti", "pods": "110"}) for cpu in ("16", "192"))
+TAINTED, VIRTUAL = Taint("nvidia.com/gpu", "NoSchedule"), Taint("virtual-kubelet.io/provider", "NoSchedule", "azure")
+WITHOUT_END = parse_resources({"cpu": "10000", "memory": "4Ti", "pods": "5000"})
+MIXED = (
+    a_node("virtual", allocatable=WITHOUT_END, taints=(VIRTUAL,)),
+    a_node("gpus", allocatable={**GPUS, "nvidia.com/gpu": 8000}, taints=(TAINTED,), labels={"kind": "gpu"}),
+    a_node("cores", allocatable=CORES, labels={"kind": "cpu"}),
+)
+TOLERATES_GPUS = (Toleration("nvidia.com/gpu", "Exists"),)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "device", "how", "nodes"),
+    [
+        ("4", 0, {}, 12),
+        ("4", 1000, {"tolerations": TOLERATES_GPUS}, 6),
+        ("4", 0, {"tolerations": TOLERATES_GPUS}, 1),
+        ("4", 0, {"tolerations": TOLERATES_GPUS, "node_selector": {"kind": "cpu"}}, 12),
+        ("4", 0, {"tolerations": TOLERATES_GPUS, "node_terms": ((Requirement("kind", "NotIn", ("gpu",)),),)}, 12),
+        ("4", 0, {"node_selector": {"zone": "another"}}, 12),
+        ("32", 0, {}, 48),
+    ],
+)
+def test_pods_share_the_largest_machine_that_lets_them_in(
+    cpu: str, device: int, how: dict[str, Any], nodes: int
+) -> None:
+    """In a cluster with a virtual kubelet and two kinds of machines, of which those with GPUs are tainted."""
+    asked = {**parse_resources({"cpu": cpu, "pods": "1"}), **({"nvidia.com/gpu": device} if device else {})}
+    pods = [msgspec.structs.replace(pending(f"p{number}", **how), requests=asked) for number in range(48)]
+    assert nodes_of(pods, MIXED) == nodes
+    assert count_demand(pods, RULES, MIXED).nodes == nodes
+
+
+def test_one_usable_node_of_each_kind_tells_the_sizes_of_machines() -> None:
+    story = Story()
+    gone = a_node("gone", allocatable=GPUS, is_ready=False)
+    nodes = [msgspec.structs.replace(node, allocatable=CORES) for node in (a_node("one"), a_node("other"))]
+    pods = [pod for node in (MIXED[-1], *nodes) for pod in daemons_on(node.name, CNI, LOGS)]
+    story.after(0, a_world(*MIXED, *nodes, gone, pods=pods, unplaced=(pending("p"),)))
+    assert [node.name for node in story.memory.machines][:2] == ["virtual", "gpus"]
+    assert len(story.memory.machines) == 3
 
 
 def test_pods_of_several_owners_share_no_fraction_but_their_sum_is_whole() -> None:
     thirds = [pending(f"p{number}", cpu="2.6", owner=f"o{number}") for number in range(3)]
-    assert count_demand(thirds, RULES, SIZE).nodes == 1
+    assert count_demand(thirds, RULES, MACHINES).nodes == 1
 
 
 def test_of_what_a_pod_asks_none_of_any_node_has_enough() -> None:
-    assert nodes_of([pending(f"p{number}", cpu="0") for number in range(3)], SIZE) == 1
+    assert nodes_of([pending(f"p{number}", cpu="0") for number in range(3)], MACHINES) == 1
 
 
 def looked(
@@ -233,7 +278,7 @@ def test_a_count_of_nothing_is_nothing() -> None:
 )
 def test_pods_that_leave_or_have_ended_want_no_node(change: dict[str, bool], wants: int) -> None:
     pod = msgspec.structs.replace(pending("p"), **change)
-    assert count_demand([pod], RULES, SIZE).nodes == wants
+    assert count_demand([pod], RULES, MACHINES).nodes == wants
     assert is_loose(pod, RULES) is bool(wants)
     assert is_loose(pending("p", is_gated=True), RULES) is False
     assert is_loose(pending("p", node_selector={"pool": "b"}), RULES) is False
@@ -242,7 +287,11 @@ def test_pods_that_leave_or_have_ended_want_no_node(change: dict[str, bool], wan
 
 def test_a_pod_that_was_let_go_wants_a_node_before_the_scheduler_has_tried_it() -> None:
     pod = pending("p", is_tried=False)
-    assert [count_demand([pod], RULES, SIZE, let_go).nodes for let_go in ((), ("another",), (pod.uid,))] == [0, 0, 1]
+    assert [count_demand([pod], RULES, MACHINES, let_go).nodes for let_go in ((), ("another",), (pod.uid,))] == [
+        0,
+        0,
+        1,
+    ]
 
 
 def test_pods_of_an_owner_without_a_uid_are_one_crowd_with_those_of_none() -> None:
@@ -250,9 +299,9 @@ def test_pods_of_an_owner_without_a_uid_are_one_crowd_with_those_of_none() -> No
         return msgspec.structs.replace(pending(name), owner=owner)
 
     nameless = owned("a", OwnerReference("ReplicaSet", "x", "", controller=True))
-    crowds = waiting_crowds([nameless, owned("b", None)], RULES, SIZE)
+    crowds = waiting_crowds([nameless, owned("b", None)], RULES, MACHINES)
     assert {crowd.owner for crowd in crowds} == {"jobs/"}
-    (crowd,) = waiting_crowds([pending(name, owner=name, gang="train") for name in "abc"], RULES, SIZE)
+    (crowd,) = waiting_crowds([pending(name, owner=name, gang="train") for name in "abc"], RULES, MACHINES)
     assert crowd.owner == "jobs/train", "a gang asks as one, whoever owns its pods"
 
 
@@ -265,18 +314,18 @@ def test_what_is_not_said_of_joins_and_of_a_cluster_is_none() -> None:
 def test_a_pod_that_has_its_node_may_use_no_other() -> None:
     placed = msgspec.structs.replace(pending("p"), scheduling=None)
     assert (may_use(placed, RULES), is_loose(placed, RULES)) == (False, False)
-    assert (count_demand([placed], RULES, SIZE).nodes, nodes_of([placed], SIZE)) == (0, 0)
+    assert (count_demand([placed], RULES, MACHINES).nodes, nodes_of([placed], MACHINES)) == (0, 0)
 
 
 @pytest.mark.parametrize(("least", "urgent"), [(None, 0), (1000, 6), (1001, 0), (999, 6)])
 def test_many_pods_are_urgent_by_their_priority_alone(least: int | None, urgent: int) -> None:
     rules = replace(RULES, reserved=Reserved(demand_at_most=2, priority_at_least=least))
     pods = [pending(f"p{number}", priority=1000, is_one_per_node=True) for number in range(6)]
-    assert count_demand(pods, rules, SIZE).urgent == urgent
+    assert count_demand(pods, rules, MACHINES).urgent == urgent
 
 
 @pytest.mark.parametrize("priorities", [(1000, 999), (999, 1000)])
 def test_pods_of_one_owner_are_as_urgent_as_the_least_urgent_of_them(priorities: tuple[int, int]) -> None:
     rules = replace(RULES, reserved=Reserved(demand_at_most=1, priority_at_least=1000))
     pods = [pending(f"p{priority}", priority=priority) for priority in priorities]
-    assert count_demand(pods, rules, SIZE).urgent == 0
+    assert count_demand(pods, rules, MACHINES).urgent == 0

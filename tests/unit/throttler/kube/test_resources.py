@@ -9,7 +9,6 @@ from throttler.kube.quantities_and_durations import (
     fits,
     format_resources,
     larger,
-    largest,
     minus,
     parse_resources,
     total,
@@ -66,14 +65,6 @@ def test_the_larger_list_has_room_for_both(a: dict[str, int], b: dict[str, int])
     assert fits(a, both)
     assert fits(b, both)
     assert fits(both, total([a, b]))
-
-
-def test_the_largest_has_the_most_cores_and_then_the_most_memory() -> None:
-    small, large = {"cpu": 4, "memory": 900}, {"cpu": 8, "memory": 32}
-    assert largest([small, large, {**large, "memory": 31}]) == large
-    assert largest([]) == {}
-    for amounts in ({"cpu": 1}, {"memory": 1}):
-        assert largest([{}, amounts]) == amounts, "what is not named is nothing"
 
 
 @given(LISTS, LISTS)

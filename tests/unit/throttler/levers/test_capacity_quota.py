@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.throttler.joins.cluster import SIZE, pending
+from tests.unit.throttler.joins.cluster import MACHINES, pending
 from tests.unit.throttler.levers.owned_object import ConflictError, OwnedObject
 from tests.unit.throttler.levers.pool_scene import room
 from tests.unit.throttler.service.throttle_scene import a_throttle
@@ -541,7 +541,7 @@ class OfAThrottle:
             scene=scene,
             room=room(allowance=8, waiting=waiting, existing=12),
             joins=Joins(joining=in_flight),
-            largest=SIZE,
+            machines=MACHINES,
             older=older,
         )
         (decision,), self.memory = CapacityQuotas().decide(context, self.memory)

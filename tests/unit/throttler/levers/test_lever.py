@@ -69,7 +69,7 @@ def a_context(*, by_groups: int = 0, now_s: float = 0.0, both: bool = False, **r
         scene=LeverScene(moment=Clocks(now_s, now_s)),
         room=LeverBudget(may_move=True, **counts),
         joins=Joins(booting=counts["booting"], booting_by_groups=by_groups),
-        largest={},
+        machines=(),
         paces_both=both,
     )
 

@@ -51,7 +51,7 @@ class Story:
         joins = Joins(booting=given.booting, booting_by_groups=given.booting)
         rules = JoinRules.of(throttle, "gate")
         return LeverContext(
-            throttle=throttle, rules=rules, scene=scene, room=given, joins=joins, largest={}, older=self.older
+            throttle=throttle, rules=rules, scene=scene, room=given, joins=joins, machines=(), older=self.older
         )
 
     def look(self, given: LeverBudget, now_s: float = 0.0) -> dict[str, LeverDecision]:

@@ -132,7 +132,7 @@ def decided(
     scene = LeverScene(moment=Clocks(0.0, 0.0), epoch=1, limited=pools, claims=claims)
     rules = JoinRules.of(throttle, "")
     context = LeverContext(
-        throttle=throttle, rules=rules, scene=scene, room=room(**budget), joins=Joins(), largest={}, older=older
+        throttle=throttle, rules=rules, scene=scene, room=room(**budget), joins=Joins(), machines=(), older=older
     )
     decisions, _ = NODE_POOL_LIMITS.decide(context, NODE_POOL_LIMITS.fresh())
     return [(decision.name, decision.because.code, decision.ceiling) for decision in decisions]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import START, a_pool, claim, pool_body, room, term
 from tests.unit.throttler.service.throttle_scene import a_throttle
-from tests.world import work
+from tests.world import a_node, work
 from throttler.joins.demand import Crowd
 from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.karpenter import NodeClaim
@@ -68,7 +68,7 @@ def waiting(*pods: Pod, growth: tuple[PoolGrowth, ...] = (), **joins: float | No
         scene=LeverScene(moment=Clocks(3.0, 7.0), unplaced=pods),
         room=room(),
         joins=Joins(**joins),  # type: ignore[arg-type]
-        largest={"cpu": 8000, "memory": 1 << 50, "pods": 110_000},
+        machines=(a_node("machine", allocatable={"cpu": 8000, "memory": 1 << 50, "pods": 110_000}),),
         growth=growth,
     )
     return waiting_work(context)

@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.json_patch import apply_patch
 from tests.unit.throttler.service.throttle_scene import a_throttle
-from tests.world import SIZE, work
-from throttler.joins.demand import count_demand
+from tests.world import a_node, work
+from throttler.joins.demand import Sizes, count_demand
 from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.metadata import OwnerReference
+from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector
+from throttler.kube.taints import Taint, Toleration
 from throttler.levers.admission_queue import AdmissionReason
 from throttler.levers.lever import Clocks, How, LeverBudget, LeverContext, LeverDecision, LeverScene, LeverState
 from throttler.levers.scheduling_gate import (
@@ -31,8 +33,10 @@ from throttler.levers.scheduling_gate import (
     release_gates,
 )
 
-SETTINGS = GateSettings(max_wait_s=600.0)
+SETTINGS, AT = GateSettings(max_wait_s=600.0), Clocks(100.0, 100.0)
 OTHER = "kueue.x-k8s.io/admission"
+MACHINES = (a_node("machine"),)
+BY_CORES = {cores: parse_resources({"cpu": cores, "memory": "1Ti", "pods": "110"}) for cores in ("16", "192")}
 
 
 def room(allowance: int = 0, *, may_move: bool = True, is_stopping: bool = False) -> LeverBudget:
@@ -57,9 +61,9 @@ def decide(
     *,
     settings: GateSettings = SETTINGS,
     released: int = 0,
-    shape: Any = SIZE,
+    machines: tuple[Node, ...] = MACHINES,
 ) -> LeverDecision:
-    demand = GatedDemand(pods=pods, shape=shape, released=released)
+    demand = GatedDemand(pods=pods, machines=machines, released=released)
     return release_gates(demand, settings, how, GateMemory(), Clocks(now_s, now_s))[0]
 
 
@@ -76,12 +80,12 @@ def test_pods_that_share_a_node_go_together() -> None:
 
 
 def test_pod_slots_bound_how_many_share_a_node() -> None:
-    shape = parse_resources({"cpu": "16", "memory": "64Gi", "pods": "3"})
-    assert len(decide(row(10, cpu="100m"), room(allowance=2), shape=shape).writes) == 6
+    few = a_node("few", allocatable=parse_resources({"cpu": "16", "memory": "64Gi", "pods": "3"}))
+    assert len(decide(row(10, cpu="100m"), room(allowance=2), machines=(few,)).writes) == 6
 
 
 def test_each_pod_counts_as_a_node_while_no_node_was_seen() -> None:
-    assert len(decide(row(10, cpu="1"), room(allowance=2), shape={}).writes) == 2
+    assert len(decide(row(10, cpu="1"), room(allowance=2), machines=()).writes) == 2
 
 
 def test_pod_larger_than_any_node_counts_as_one() -> None:
@@ -106,7 +110,7 @@ def looks(
     memory, found = memory or GateMemory(), []
     for number, allowance in enumerate(allowances):
         now_s = 100.0 + number * apart_s
-        demand, moment = GatedDemand(pods=pods, shape=SIZE), Clocks(now_s, now_s)
+        demand, moment = GatedDemand(pods=pods, machines=MACHINES), Clocks(now_s, now_s)
         decision, memory = release_gates(demand, SETTINGS, room(allowance), memory, moment)
         found.append(names(decision))
     return found
@@ -127,12 +131,10 @@ def test_pods_go_together_and_not_in_a_trickle() -> None:
 
 
 def test_urgent_pods_that_come_later_take_only_places_of_their_own() -> None:
-    memory = release_gates(GatedDemand(pods=row(5), shape=SIZE), SETTINGS, room(2), GateMemory(), Clocks(100.0, 100.0))[
-        1
-    ]
+    memory = release_gates(GatedDemand(pods=row(5), machines=MACHINES), SETTINGS, room(2), GateMemory(), AT)[1]
     late = gated("late", priority=1000, created_s=99.0)
     settings = GateSettings(max_wait_s=600.0, urgent_priority=1000)
-    demand = GatedDemand(pods=[*row(5), late], shape=SIZE)
+    demand = GatedDemand(pods=[*row(5), late], machines=MACHINES)
     decision, after = release_gates(demand, settings, room(0), memory, Clocks(101.0, 101.0))
     assert names(decision) == ["p00", "p01"]
     assert after.released == memory.released
@@ -140,39 +142,37 @@ def test_urgent_pods_that_come_later_take_only_places_of_their_own() -> None:
 
 def test_pods_that_may_not_be_let_go_take_nobodys_place() -> None:
     pods = row(6)
-    memory = release_gates(GatedDemand(pods=pods, shape=SIZE), SETTINGS, room(2), GateMemory(), Clocks(100.0, 100.0))[1]
+    memory = release_gates(GatedDemand(pods=pods, machines=MACHINES), SETTINGS, room(2), GateMemory(), AT)[1]
     stuck = frozenset(pod.uid for pod in pods[:2])
-    demand = GatedDemand(pods=pods, shape=SIZE, refused=stuck)
+    demand = GatedDemand(pods=pods, machines=MACHINES, refused=stuck)
     decision, memory = release_gates(demand, SETTINGS, room(2), memory, Clocks(103.0, 103.0))
     assert names(decision) == ["p02", "p03"]
     assert memory.released == {pod.uid for pod in pods[2:4]}
     assert decision.ceiling == "4 held", "they are held all the same"
-    left = GatedDemand(pods=[*pods[:2], *pods[4:]], shape=SIZE)
+    left = GatedDemand(pods=[*pods[:2], *pods[4:]], machines=MACHINES)
     decision, _ = release_gates(left, SETTINGS, room(2), memory, Clocks(133.0, 133.0))
     assert names(decision) == ["p04", "p05"], "who was refused is in turn after all that came before"
 
 
 def test_handing_back_asks_for_all_whoever_was_refused() -> None:
-    demand = GatedDemand(pods=row(3), shape=SIZE, refused=frozenset(pod.uid for pod in row(3)))
-    back, _ = release_gates(demand, SETTINGS, room(is_stopping=True), GateMemory(), Clocks(100.0, 100.0))
+    demand = GatedDemand(pods=row(3), machines=MACHINES, refused=frozenset(pod.uid for pod in row(3)))
+    back, _ = release_gates(demand, SETTINGS, room(is_stopping=True), GateMemory(), AT)
     assert len(back.writes) == 3
 
 
 def test_a_pod_that_the_view_shows_without_the_gate_is_forgotten() -> None:
     pods = row(2)
-    memory = release_gates(GatedDemand(pods=pods, shape=SIZE), SETTINGS, room(2), GateMemory(), Clocks(100.0, 100.0))[1]
+    memory = release_gates(GatedDemand(pods=pods, machines=MACHINES), SETTINGS, room(2), GateMemory(), AT)[1]
     assert memory.released == {pod.uid for pod in pods}
     seen = [work("p00"), pods[1]]
-    assert release_gates(GatedDemand(pods=seen, shape=SIZE), SETTINGS, room(0), memory, Clocks(101.0, 101.0))[
+    assert release_gates(GatedDemand(pods=seen, machines=MACHINES), SETTINGS, room(0), memory, Clocks(101.0, 101.0))[
         1
     ].released == {pods[1].uid}
 
 
 def test_an_incomplete_view_lets_nothing_go_that_was_not_let_go_before() -> None:
-    memory = release_gates(GatedDemand(pods=row(5), shape=SIZE), SETTINGS, room(2), GateMemory(), Clocks(100.0, 100.0))[
-        1
-    ]
-    demand = GatedDemand(pods=row(5), shape=SIZE)
+    memory = release_gates(GatedDemand(pods=row(5), machines=MACHINES), SETTINGS, room(2), GateMemory(), AT)[1]
+    demand = GatedDemand(pods=row(5), machines=MACHINES)
     decision, _ = release_gates(demand, SETTINGS, room(9, may_move=False), memory, Clocks(9_000.0, 9_000.0))
     assert names(decision) == ["p00", "p01"]
 
@@ -244,7 +244,7 @@ def test_released_pods_never_need_more_nodes_than_allowed(sizes: list[str], allo
     pods = [gated(f"p{i:02}", cpu=cpu, created_s=float(i)) for i, cpu in enumerate(sizes)]
     chosen = names(decide(pods, room(allowance=allowance), released=loose))
     released = [pod for pod in pods if pod.key.name in chosen]
-    assert nodes_for(released, SIZE) <= max(0, allowance - loose)
+    assert nodes_for(released, Sizes(MACHINES)) <= max(0, allowance - loose)
     assert chosen == [pod.key.name for pod in pods[: len(chosen)]]
 
 
@@ -257,7 +257,7 @@ def test_hand_back_releases_every_pod(gates: list[list[str]], may_move: bool) ->
 
 @pytest.mark.parametrize(("cpu", "count", "nodes"), [("16", 7, 7), ("8", 7, 4), ("5", 7, 3), ("99", 2, 2)])
 def test_nodes_are_counted_from_requests(cpu: str, count: int, nodes: int) -> None:
-    assert nodes_for(row(count, cpu=cpu), SIZE) == nodes
+    assert nodes_for(row(count, cpu=cpu), Sizes(MACHINES)) == nodes
 
 
 @given(st.integers(1, 40_000), st.sampled_from(["", "nvidia.com/gpu", "example.com/unknown"]), st.integers(0, 60))
@@ -265,20 +265,35 @@ def test_the_law_and_the_lever_take_pods_that_are_alike_for_as_many_nodes(milli:
     requests = {"cpu": milli, "memory": 5 * 2**30 * 1000, **({device: 1000} if device else {})}
     pods = [msgspec.structs.replace(pod, requests=requests) for pod in row(count)]
     rules = JoinRules(nodes=LabelSelector(), gate=PACED_GATE)
-    assert count_demand(pods, rules, SIZE).nodes == nodes_for(pods, SIZE)
+    assert count_demand(pods, rules, MACHINES).nodes == nodes_for(pods, Sizes(MACHINES))
+
+
+def test_pods_of_two_kinds_of_machines_are_counted_each_on_its_own() -> None:
+    """A GPU machine of 192 cores, tainted, has no room for pods that do not tolerate it: 16 cores are all they get."""
+    taint = Taint("nvidia.com/gpu", "NoSchedule")
+    large = a_node("gpus", allocatable={**BY_CORES["192"], "nvidia.com/gpu": 8000}, taints=(taint,))
+    machines = (large, a_node("cores", allocatable=BY_CORES["16"]))
+    cores = row(64, cpu="8")
+    assert len(decide(cores, room(allowance=4), machines=machines).writes) == 8
+    tolerant = Scheduling(is_gated=True, gates=(PACED_GATE,), tolerations=(Toleration("nvidia.com/gpu", "Exists"),))
+    asked = {**parse_resources({"cpu": "20", "pods": "1"}), "nvidia.com/gpu": 1000}
+    training = [work(f"t{i:02}", scheduling=tolerant, requests=asked, created_s=float(i)) for i in range(64)]
+    assert len(decide(training, room(allowance=4), machines=machines).writes) == 32
+    in_turns = [pod for pair in zip(cores, training, strict=True) for pod in pair]
+    assert nodes_for(in_turns[:32], Sizes(machines)) == 8 + 2, "16 pods in pairs, and 16 by eights"
 
 
 def test_a_pod_larger_than_any_node_shares_its_node_with_nobody() -> None:
     large, small = gated("large", cpu="99"), gated("small", cpu="0")
     alone = Scheduling(is_gated=True, gates=(PACED_GATE,), is_one_per_node=True)
     apart = work("apart", cpu="0", scheduling=alone)
-    assert [nodes_for([other, small], SIZE) for other in (large, apart, small)] == [2, 2, 1]
-    assert nodes_for([small, apart], SIZE) == 2
+    assert [nodes_for([other, small], Sizes(MACHINES)) for other in (large, apart, small)] == [2, 2, 1]
+    assert nodes_for([small, apart], Sizes(MACHINES)) == 2
 
 
 def test_a_pod_that_has_its_node_is_held_by_nobody() -> None:
     placed = msgspec.structs.replace(gated("p"), scheduling=None)
-    assert (is_held(placed), is_ours_alone(placed), nodes_for([placed], SIZE)) == (False, False, 1)
+    assert (is_held(placed), is_ours_alone(placed), nodes_for([placed], Sizes(MACHINES))) == (False, False, 1)
 
 
 def test_a_report_counts_who_stays_and_nobody_when_all_is_given_back() -> None:
@@ -332,10 +347,10 @@ class OfAThrottle:
         return LeverContext(
             throttle=self.throttle,
             rules=JoinRules.of(self.throttle, PACED_GATE),
-            scene=LeverScene(moment=Clocks(100.0, 100.0), unplaced=self.pods),
+            scene=LeverScene(moment=AT, unplaced=self.pods),
             room=room(allowance=allowance),
             joins=Joins(released=released),
-            largest=SIZE,
+            machines=MACHINES,
         )
 
     def let_go(self, allowance: int, released: int = 0) -> list[str]:
