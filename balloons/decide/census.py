@@ -130,10 +130,11 @@ class Rules:
             return NodeState.JOINING if is_expected else NodeState.SICK
         if not self.not_warm_conditions.isdisjoint(node.conditions):
             return NodeState.SICK
+        if node.is_uninitialized and barred is not NodeState.PREFLIGHT:
+            # A taint that closes it may be one of its NodePool's startup taints, whatever its name is.
+            return NodeState.JOINING
         if barred is not None:
             return barred
-        if node.is_uninitialized:
-            return NodeState.JOINING
         if is_taken:
             return NodeState.SCAVENGED
         # Nearly every node ends here: not a call more than it takes.

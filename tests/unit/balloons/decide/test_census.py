@@ -142,6 +142,14 @@ def test_a_node_that_karpenter_has_not_initialised_is_joining() -> None:
     assert state_of(a_node("n", labels={KARPENTER_POOL_LABEL: "default"})) is NodeState.JOINING
 
 
+def test_a_node_that_karpenter_has_not_initialised_is_joining_whatever_its_taints() -> None:
+    labels, taints = {KARPENTER_POOL_LABEL: "default"}, (Taint("node.cilium.io/agent-not-ready", "NoExecute"),)
+    assert state_of(a_node("n", labels=labels, taints=taints)) is NodeState.JOINING
+    assert state_of(a_node("n", labels={**labels, KARPENTER_INITIALIZED_LABEL: "true"}, taints=taints)) is (
+        NodeState.CLOSED
+    )
+
+
 def test_a_node_that_karpenter_has_initialised_is_idle() -> None:
     labels = {KARPENTER_POOL_LABEL: "default", KARPENTER_INITIALIZED_LABEL: "true"}
     assert state_of(a_node("n", labels=labels)) is NodeState.IDLE

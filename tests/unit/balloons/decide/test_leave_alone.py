@@ -178,17 +178,17 @@ def test_a_paused_pool_does_not_outgrow_max_size() -> None:
     assert len(story.world.nodes) <= 6
 
 
-@pytest.mark.parametrize(("is_uninitialized", "waiting"), [(True, 1), (False, 0)])
-def test_a_paused_pool_keeps_the_balloon_for_a_node_in_preflight_that_karpenter_waits_for(
-    is_uninitialized: bool, waiting: int
+@pytest.mark.parametrize(
+    ("key", "is_made", "waiting"), [("preflight", False, 1), ("preflight", True, 0), ("csi", False, 1)]
+)
+def test_a_paused_pool_keeps_the_balloon_for_a_node_that_karpenter_waits_for(
+    key: str, is_made: bool, waiting: int
 ) -> None:
     """Paused, it would not make it again, and nobody would hold the node. Else Karpenter buys another node for it."""
-    not_warm = NotWarm((NotWarmTaint("preflight"),))
-    selected = PoolNodes(LabelSelector({"pool": "gpu"}), not_warm=not_warm)
+    selected = PoolNodes(LabelSelector({"pool": "gpu"}), not_warm=NotWarm((NotWarmTaint("preflight"),)))
     story = Story(2, mode=Mode.HEADROOM, size=3, max_size=3, nodes=selected).settled()
     story.world.change_pool(paused=True)
-    taints = (Taint("preflight", "NoSchedule"),)
-    story.world.nodes["new"] = a_node("new", taints=taints, is_uninitialized=is_uninitialized)
+    story.world.nodes["new"] = a_node("new", taints=(Taint(key, "NoSchedule"),), is_uninitialized=not is_made)
     story.step()
     assert len([balloon for balloon in story.world.balloons() if not balloon.node]) == waiting
 
