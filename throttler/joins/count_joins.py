@@ -185,13 +185,19 @@ def _machines(memory: JoinMemory, world: JoinWorld, now_s: float) -> JoinMemory:
     if not world.unplaced or now_s < memory.machines_until_s:
         return memory
     usable = (node for node in world.nodes.values() if node.uid in memory.settled)
-    kinds = {(id(node.allocatable), id(node.taints), *map(node.labels.get, POOL_LABELS)): node for node in usable}
+    # Of machines that differ in their memory alone, as those of one type do by some KiB, one is enough.
+    kinds = {
+        (*_size(node)[:2], id(node.taints), *map(node.labels.get, POOL_LABELS)): node
+        for node in sorted(usable, key=_size)
+    }
     machines = tuple(sorted(kinds.values(), key=_size, reverse=True))
     return replace(memory, machines=machines, machines_until_s=now_s + MACHINES_KEPT_S) if machines else memory
 
 
-def _size(node: Node) -> tuple[int, int]:
-    return node.allocatable.get("cpu", 0), node.allocatable.get("memory", 0)
+def _size(node: Node) -> tuple[int, int, int]:
+    """Cores, devices (the resources whose names have a domain), memory."""
+    devices = sum(amount for name, amount in node.allocatable.items() if "/" in name)
+    return node.allocatable.get("cpu", 0), devices, node.allocatable.get("memory", 0)
 
 
 PATIENCE_S = 5.0

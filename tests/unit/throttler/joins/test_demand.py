@@ -108,6 +108,17 @@ def test_one_usable_node_of_each_kind_tells_the_sizes_of_machines() -> None:
     assert len(story.memory.machines) == 3
 
 
+def test_of_machines_that_differ_in_their_memory_alone_the_largest_is_kept_and_a_broken_one_beside_it() -> None:
+    """Each node of a cloud has some KiB more or less than the next: thousands of kinds, looked through for each pod."""
+    story = Story()
+    whole = [{**GPUS, "nvidia.com/gpu": 8000, "memory": GPUS["memory"] + number} for number in range(20)]
+    broken = {**GPUS, "nvidia.com/gpu": 7000, "memory": GPUS["memory"] + 99}
+    nodes = [a_node(f"n{number}", allocatable=size) for number, size in enumerate((*whole, broken))]
+    pods = [pod for node in nodes for pod in daemons_on(node.name, CNI, LOGS)]
+    story.after(0, a_world(*nodes, pods=pods, unplaced=(pending("p"),)))
+    assert [node.allocatable for node in story.memory.machines] == [whole[-1], broken]
+
+
 def test_pods_of_several_owners_share_no_fraction_but_their_sum_is_whole() -> None:
     thirds = [pending(f"p{number}", cpu="2.6", owner=f"o{number}") for number in range(3)]
     assert count_demand(thirds, RULES, MACHINES).nodes == 1
