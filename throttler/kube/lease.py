@@ -87,7 +87,8 @@ def spec_of(holder: str, transitions: int, duration_s: float, *, is_acquired: bo
 
 
 RELEASES = 2
-"""Attempts to let the Lease go, or to take it back: the first may meet a write of our own whose answer never came."""
+"""Attempts to let the Lease go, or to take it back: the first may meet a write of our own whose answer never came, or
+have none itself."""
 SUCCESSOR_LOOK_S = 0.4
 """How often a leader that hands over looks whether another has taken the Lease."""
 STUNNED_SHARE = 0.1
@@ -287,13 +288,16 @@ class Elector:
         return await self._has_successor()
 
     async def _try_release(self) -> bool:
-        try:
-            for _ in range(RELEASES):
+        problem: ApiError | TimeoutError | None = None
+        for _ in range(RELEASES):
+            try:
                 async with asyncio.timeout(ATTEMPT_S):
                     if await self._let_go():
                         return True
-        except (ApiError, TimeoutError) as error:
-            log.warning("lease not released", lease=self.lease, problem=_words(error))
+            except (ApiError, TimeoutError) as error:
+                problem = error
+        if problem is not None:
+            log.warning("lease not released", lease=self.lease, problem=_words(problem))
         return False
 
     async def _let_go(self) -> bool:

@@ -169,6 +169,16 @@ async def test_letting_go_meets_a_renewal_whose_answer_was_lost() -> None:
     assert await until_leading(other) < 1.5
 
 
+async def test_letting_go_is_tried_again_where_it_had_no_answer() -> None:
+    """A server that takes longer for once cost a roll-out the nine seconds of a Lease that stands still."""
+    scene = Scene()
+    leader, other = await scene.two()
+    leader.delay_s = 2.0
+    asyncio.get_running_loop().call_later(0.5, setattr, leader, "delay_s", 0.01)
+    await leader.elector.release()
+    assert await until_leading(other) < 1.5
+
+
 async def test_letting_go_never_fails() -> None:
     scene = Scene()
     leader, _ = await scene.two()
