@@ -20,7 +20,7 @@ from balloons.view.snapshot import Now
 from throttler.kube.node import HOST_LABEL, Node
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantities_and_durations import Resources, larger, minus
-from throttler.kube.selectors import Labels, Requirement, meets
+from throttler.kube.selectors import Requirement, is_selected
 from throttler.kube.taints import Toleration, is_joining_taint, untolerated
 
 MOST_LOOKS = 200_000
@@ -89,16 +89,7 @@ def admits(node: Node, wanted: PodClass) -> bool:
         return False
     if node.taints and untolerated(node.taints, wanted.tolerations) is not None:
         return False
-    return selects(wanted, node.labels)
-
-
-def selects(wanted: PodClass, labels: Labels) -> bool:
-    """Whether the class's node selector and required node affinity hold for these labels."""
-    if any(labels.get(key) != value for key, value in wanted.node_selector):
-        return False
-    if not wanted.node_terms:
-        return True
-    return any(all(meets(part, labels) for part in term) for term in wanted.node_terms)
+    return is_selected(node.labels, wanted.node_selector, wanted.node_terms)
 
 
 def room_without_balloon(node: Node, load: NodeLoad) -> Resources:
@@ -372,7 +363,8 @@ def taken_on_their_way(nodes: Sequence[Node], size: Resources, unplaced: Iterabl
 
 def _will_admit(node: Node, wanted: PodClass) -> bool:
     staying = [taint for taint in node.taints if not is_joining_taint(taint)]
-    return untolerated(staying, wanted.tolerations) is None and selects(wanted, node.labels)
+    is_open = untolerated(staying, wanted.tolerations) is None
+    return is_open and is_selected(node.labels, wanted.node_selector, wanted.node_terms)
 
 
 def releases(nodes: Iterable[Node], reserved: Reservations, loads: Mapping[str, NodeLoad]) -> list[tuple[Pod, str]]:

@@ -15,12 +15,13 @@ from typing import Any
 
 import msgspec
 
-from balloons.decide.release import PodClass, admits, class_of, how_many, room_without_balloon, selects
+from balloons.decide.release import PodClass, admits, class_of, how_many, room_without_balloon
 from balloons.preview.inputs import Ceiling, NodeShape, PlanInputs, sharing
 from balloons.view.node_load_and_devices import NodeLoad
 from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, ZONE_LABEL, Node, Shared
 from throttler.kube.pod import GANG_LABELS, Pod, PodWire, Scheduling, pod_from_wire
 from throttler.kube.quantities_and_durations import QuantityError, Resources, minus
+from throttler.kube.selectors import is_selected
 
 MOST_PODS = 1_000_000
 WORKLOADS = ("Job", "Deployment", "StatefulSet", "ReplicaSet")
@@ -412,7 +413,8 @@ class _State:
         """Hosts that the scheduler counts when it spreads the class: by their labels alone, whatever their taints."""
         if asked.spread is None or asked.spread.honors_taints:
             return self._open_to(asked)
-        return self._those(("domain", *asked.key), lambda place: selects(asked.wanted, place.node.labels))
+        selector, terms = asked.wanted.node_selector, asked.wanted.node_terms
+        return self._those(("domain", *asked.key), lambda place: is_selected(place.node.labels, selector, terms))
 
     def _those(self, key: tuple[object, ...], is_one: Callable[[Place], bool]) -> list[Place]:
         """Places for which it holds; judged once for each."""

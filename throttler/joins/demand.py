@@ -63,7 +63,7 @@ class Sizes:
             for machine in self._machines
             if fits(requests, machine.allocatable) and untolerated(machine.taints, how.tolerations) is None
         ]
-        selected = (one for one in able if is_selected(one.labels, how.node_selector, how.node_terms))
+        selected = (one for one in able if is_selected(one.labels, how.node_selector.items(), how.node_terms))
         # Nodes of a kind differ in some labels, such as their zone's: then any that lets the pod in tells its size.
         return next(selected, next(iter(able), None))
 

@@ -74,6 +74,6 @@ def daemon_set_from_wire(wire: DaemonSetWire) -> DaemonSet:
 
 def wants_daemon(daemons: DaemonSet, node: Node, taints: tuple[Taint, ...]) -> bool:
     """Whether the DaemonSet puts a pod on the node once it has only these taints."""
-    if daemons.is_deleting or not is_selected(node.labels, daemons.node_selector, daemons.node_terms):
+    if daemons.is_deleting or not is_selected(node.labels, daemons.node_selector.items(), daemons.node_terms):
         return False
     return untolerated(taints, daemons.tolerations) is None

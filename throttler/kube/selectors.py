@@ -4,7 +4,7 @@ Pure. The rules of labels and of a label selector are in the words of the CRDs' 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import ge, gt, le, lt
 
 import msgspec
@@ -65,9 +65,12 @@ def meets(requirement: Requirement, labels: Labels) -> bool:
     return _compares(requirement.operator, value, requirement.values)
 
 
-def is_selected(labels: Labels, node_selector: Labels, node_terms: Sequence[Sequence[Requirement]]) -> bool:
-    """Whether a pod's node selector and one of the alternatives of its node affinity, if any, hold for a node."""
-    if any(labels.get(key) != value for key, value in node_selector.items()):
+def is_selected(
+    labels: Labels, node_selector: Iterable[tuple[str, str]], node_terms: Sequence[Sequence[Requirement]]
+) -> bool:
+    """Whether a pod's node selector (labels and values) and one of the alternatives of its node affinity, if any, hold
+    for a node."""
+    if any(labels.get(key) != value for key, value in node_selector):
         return False
     return not node_terms or any(all(meets(part, labels) for part in term) for term in node_terms)
 

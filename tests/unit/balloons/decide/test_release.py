@@ -18,9 +18,10 @@ from balloons.api.pool import Mode, PoolNodes
 from balloons.decide import release
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Action, ApplyObject, Decision, Memory, Reason, ReleaseBalloon
-from balloons.decide.release import Places, PodClass, Reservations, admits, class_of, reserve, selects
+from balloons.decide.release import Places, PodClass, Reservations, admits, class_of, reserve
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
+from throttler.kube import selectors
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.selectors import LabelSelector, Requirement
@@ -470,4 +471,5 @@ def test_of_the_terms_of_an_affinity_one_must_hold_whole(labels: dict[str, str],
     terms = ((in_a,), (in_b, Requirement("type", "In", ("x",))))
     pod = work("p", scheduling=Scheduling(is_tried=True, node_terms=terms))
     assert pod.scheduling is not None
-    assert selects(class_of(pod, pod.scheduling), labels) is is_selected
+    wanted = class_of(pod, pod.scheduling)
+    assert selectors.is_selected(labels, wanted.node_selector, wanted.node_terms) is is_selected
