@@ -3,14 +3,15 @@
 import asyncio
 import contextlib
 import statistics
-from collections import deque
-from collections.abc import AsyncIterator
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
-from benchmarks.scaleup.bare_nodes import BareNodes
+from lab.cloud.json_api import Json, JsonApi
 from lab.cloud.kubelet_joiner import JoinRecord
-from lab.controlplane import ControlPlane
+from lab.controlplane import ApiAccess, ControlPlane
+from lab.scaleup.cluster import DAEMON_SETS
 from throttler.joins.count_joins import is_controller_bound
 from throttler.joins.joins import Joins
 from throttler.kube.connection import ConnectionOptions, load_connection
@@ -21,6 +22,7 @@ from throttler.law.verdict import Verdict
 from throttler.scraping.settings_and_allowed_hosts import SourceSettings
 from throttler.scraping.signal_watch import SignalWatch
 
+NODES, PODS = "/api/v1/nodes", "/api/v1/namespaces/kube-system/pods"
 SCRAPE_EVERY_S = 5.0
 LOOK_EVERY_S = 1.0
 """The service looks at every change of its caches and at every scrape; here, so often."""
@@ -143,3 +145,45 @@ class LawPacer:
                 because=verdict.because.sentence,
             )
         )
+
+
+class BareNodes:
+    """Which nodes are Ready without their DaemonSet pods: what the service sees in its caches, by two watches.
+
+    `clock` is monotonic; `wanted` is how many DaemonSet pods a node is to have.
+    """
+
+    def __init__(self, clock: Callable[[], float], wanted: int = DAEMON_SETS) -> None:
+        self._clock = clock
+        self._wanted = wanted
+        self._ready_s: dict[str, float] = {}
+        self._pods: dict[str, str] = {}
+
+    def waiting_s(self) -> list[float]:
+        """For how long each has been Ready without all of its pods."""
+        there = Counter(self._pods.values())
+        now_s = self._clock()
+        return [now_s - since_s for name, since_s in self._ready_s.items() if there[name] < self._wanted]
+
+    def saw_node(self, name: str, node: Json) -> None:
+        """As it is now."""
+        conditions = node.get("status", {}).get("conditions", ())
+        if any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions):
+            self._ready_s.setdefault(name, self._clock())
+
+    def saw_pod(self, name: str, pod: Json) -> None:
+        """One that has a node exists there."""
+        if node := pod["spec"].get("nodeName"):
+            self._pods[name] = node
+
+    async def follow(self, access: ApiAccess) -> None:
+        """Until cancelled."""
+        async with JsonApi(access) as api, asyncio.TaskGroup() as group:
+            for path, saw in ((NODES, self.saw_node), (PODS, self.saw_pod)):
+                group.create_task(_follow(api, path, saw))
+
+
+async def _follow(api: JsonApi, path: str, saw: Callable[[str, Json], None]) -> None:
+    async for name, node in api.follow(path):
+        if node is not None:
+            saw(name, node)

@@ -4,9 +4,11 @@ A replica's tenure begins when its first write of the Lease after another's has 
 other may reach the server: one that does is a second writer, whatever the server does with it.
 """
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
@@ -84,3 +86,27 @@ def second_writers(writes: Iterable[Write]) -> list[Write]:
 
 def _seconds(text: str) -> float:
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+class AuditTail:
+    """The users' writes so far, in the log's order; each reading goes on where the last one ended."""
+
+    def __init__(self, log: Path, users: Sequence[str]) -> None:
+        self._log = log
+        self._users = tuple(users)
+        # Most lines are about others: they are told apart before they are decoded.
+        self._marks = tuple(b'"%b"' % user.encode() for user in users)
+        self._at = 0
+        self.writes: list[Write] = []
+
+    def read(self) -> list[Write]:
+        """All of them, the newest included; a line that is still being written waits for the next reading."""
+        with self._log.open("rb") as file:
+            file.seek(self._at)
+            text = file.read()
+        whole, _, _ = text.rpartition(b"\n")
+        self._at += len(whole) + 1 if whole else 0
+        lines = (line for line in whole.splitlines() if any(mark in line for mark in self._marks))
+        writes = (write_in(json.loads(line), self._users) for line in lines)
+        self.writes += [write for write in writes if write is not None]
+        return self.writes

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.takeover.audit_tail import AuditTail
-from benchmarks.takeover.judge import Write, second_writers, tenures
+from benchmarks.takeover.judge import AuditTail, Write, second_writers, tenures
 from benchmarks.takeover.pair import SHARED_TURN_S, Pair
 from benchmarks.takeover.replica import PATIENCE_S, Replica
 

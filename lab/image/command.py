@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -14,9 +15,8 @@ import click
 
 from lab.cloud.machines.real_files import SANDBOX_IMAGE
 from lab.errors import LabError
-from lab.image import base, buildah
+from lab.image import buildah
 from lab.image.advisories import Advisories, read_advisories, scan_result
-from lab.image.base import BUILD_BASE, BUILD_PACKAGES, PYTHON, RUNTIME_BASE, RUNTIME_PACKAGES, make_rootfs
 from lab.image.buildah import EPOCH, Buildah, Image
 from lab.image.provenance import BUILDER, Commit, ImageBuild, bill_differences, read_commit, statement
 
@@ -28,6 +28,16 @@ SBOM, ARCHIVE, SANDBOX_ARCHIVE = "kube-balloons.cdx.json", "kube-balloons.tar", 
 PROVENANCE, SCAN = "kube-balloons.provenance.json", "kube-balloons.vulnerabilities.json"
 LOCK = "requirements-image.lock"
 LOCKS = (LOCK, "requirements-image-build.lock")
+ROOTFS_MAKER = "mmdebstrap"
+"""Makes a stand-in for a public base image, which no registry serves here: a small Debian with Python."""
+SUITE = "bookworm"
+PYTHON = "3.11.2"
+"""As that suite has it; the lab and the lock have 3.11 too."""
+RUNTIME_PACKAGES = ("python3", "libstdc++6", "ca-certificates")
+"""numpy's wheels want the C++ library of the system, which every base that has apt has."""
+BUILD_PACKAGES = (*RUNTIME_PACKAGES, "python3-venv")
+BUILD_BASE, RUNTIME_BASE = "localhost/debian-python-venv:12", "localhost/debian-python:12"
+_UNNEEDED = ("/usr/share/man/*", "/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*")
 ARGUMENTS = {"BASE": BUILD_BASE, "RUNTIME_BASE": RUNTIME_BASE}
 WAIT_FOR_EVER = ("python3", "-c", "import signal; signal.pause()")
 """A pod's sandbox for the lab's real nodes, which can pull no other."""
@@ -44,8 +54,10 @@ ADVISORIES = click.option(
 @ADVISORIES
 def image(output: Path, builder: str, advisories: Path | None) -> None:
     """Build the image twice on a small Debian, compare, write it with its SBOM, provenance and scan."""
-    if reason := buildah.why_not() or base.why_not():
+    if reason := buildah.why_not():
         raise LabError(f"no image can be built here: {reason}")
+    if not shutil.which(ROOTFS_MAKER):
+        raise LabError(f"no image can be built here: {ROOTFS_MAKER} is not installed")
     known = read_advisories(advisories) if advisories else None
     commit, started = read_commit(ROOT, ("Containerfile", *_let_in())), datetime.now(UTC)
     output.mkdir(parents=True, exist_ok=True)
@@ -184,3 +196,13 @@ def _tell(builder: Buildah, first: Image, second: Image) -> None:
     click.echo("two builds are the same, byte by byte")
     if second.size > LARGEST_MB * 1e6:
         raise LabError(f"larger than {LARGEST_MB} MB")
+
+
+def make_rootfs(archive: Path, packages: tuple[str, ...]) -> None:
+    """Pack a root file system with these packages; raises LabError with what the program says."""
+    without = [f"--dpkgopt=path-exclude={path}" for path in _UNNEEDED]
+    wanted = f"--include={','.join(packages)}"
+    command = [ROOTFS_MAKER, "--quiet", "--variant=essential", *without, wanted, SUITE, str(archive)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        raise LabError(f"{ROOTFS_MAKER}: {answer.stderr[-4000:]}")

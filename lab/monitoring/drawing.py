@@ -13,9 +13,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 from balloons.text_and_colours import COLOURS, WARNING_LIGHT
 from lab.monitoring.board import Board, Kind, Panel, thing_of
 from lab.monitoring.grafana import COLUMNS, Json, board_json
-from lab.monitoring.panel_queries import Course, courses, numbers, steps
+from lab.monitoring.panel_values import Course, courses, in_unit, numbers, steps, unit_size
 from lab.monitoring.prometheus import STEP_S, RecordedRun
-from lab.monitoring.units import in_unit, unit_size
 
 COLUMN_IN, LINE_IN = 0.66, 0.34
 """Inches per column and per line of Grafana's grid."""

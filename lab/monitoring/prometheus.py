@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ SCRAPED_AS = {"job": "kube-balloons", "pod": "kube-balloons-0", "instance": "10.
 START_S, ANSWER_S = 60.0, 30.0
 LOOKBACK = f"{2 * STEP_S}s"
 """A series that a scrape no longer has ends at once in a live Prometheus; a file cannot say so, hence not 5 minutes."""
+END = "# EOF"
 NO_END = "100y"
 """Retention: a recording is older than Prometheus would keep it."""
 
@@ -121,3 +122,39 @@ def _span(text: str) -> tuple[float, float]:
 
 def _point(value: tuple[float, str]) -> tuple[float, float]:
     return float(value[0]), float(value[1])
+
+
+class Scrapes:
+    """Several scrapes of one /metrics page as one OpenMetrics text with times, as `promtool tsdb` loads it.
+
+    A family's samples stay together, as the format demands.
+    """
+
+    def __init__(self) -> None:
+        self._about: dict[str, list[str]] = {}
+        self._samples: dict[str, list[str]] = {}
+
+    def add(self, page: str, at_s: float) -> None:
+        """One scrape; `at_s` is in seconds since the epoch."""
+        family = ""
+        about: dict[str, list[str]] = {}
+        for line in page.splitlines():
+            if line.startswith("# ") and line != END:
+                family = line.split(" ")[2]
+                about.setdefault(family, []).append(line)
+            elif line and line != END:
+                self._samples.setdefault(family, []).append(f"{line} {at_s:.3f}")
+        self._about.update(about)
+
+    def text(self) -> str:
+        """All of it."""
+        return "\n".join([*self._lines(), END, ""])
+
+    def _lines(self) -> Iterable[str]:
+        for family, samples in self._samples.items():
+            # Sorted by series and then by time (the sort is stable): compresses to a third.
+            yield from (*self._about[family], *sorted(samples, key=_series))
+
+
+def _series(line: str) -> str:
+    return line.rsplit(" ", 2)[0]

@@ -24,7 +24,7 @@ from lab.demo.rush_scene import POOL_LABELS, Pacing, RushScene, open_rush, train
 from lab.demo.scene import JOBS
 from lab.demo.service import run_guard, service_log
 from lab.errors import LabError
-from lab.monitoring.scrapes import Scrapes
+from lab.monitoring.prometheus import Scrapes
 from lab.processes import log_tail
 
 INTERVAL_S = 15.0

@@ -7,7 +7,7 @@ from itertools import chain
 
 import pytest
 
-from lab.monitoring.panel_queries import courses
+from lab.monitoring.panel_values import courses
 from lab.monitoring.prometheus import RECORDING, RecordedRun, Series, recorded_run
 from lab.monitoring.write_dashboards import BOARDS
 from tests.unit.monitoring.expressions import plain, selectors

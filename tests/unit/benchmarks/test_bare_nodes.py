@@ -1,6 +1,6 @@
 """Nodes that wait for pods which nobody has made: the sign of the controller manager's own limit."""
 
-from benchmarks.scaleup.bare_nodes import BareNodes
+from benchmarks.scaleup.law_pacer import BareNodes
 from lab.cloud.json_api import Json
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.takeover.audit_tail import AuditTail
-from benchmarks.takeover.judge import Write, second_writers, tenures, write_in
+from benchmarks.takeover.judge import AuditTail, Write, second_writers, tenures, write_in
 from benchmarks.takeover.trial import Fault, faults
 
 

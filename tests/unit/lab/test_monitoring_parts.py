@@ -4,9 +4,8 @@ import math
 
 import pytest
 
-from lab.monitoring.panel_queries import filled, legend
-from lab.monitoring.scrapes import Scrapes
-from lab.monitoring.units import in_unit, unit_size
+from lab.monitoring.panel_values import filled, in_unit, legend, unit_size
+from lab.monitoring.prometheus import Scrapes
 
 PAGE = """# HELP a Counted.
 # TYPE a counter

@@ -9,7 +9,7 @@ import promql_parser
 from balloons.api.pool import PoolStatus
 from balloons.decide.decision_and_reasons import PoolDecision, Reason
 from balloons.service.metrics import Metrics
-from lab.monitoring.panel_queries import filled
+from lab.monitoring.panel_values import filled
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.reasons_and_events import because
 from throttler.law.verdict import Phase, ThrottleReason
