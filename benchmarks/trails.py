@@ -48,7 +48,7 @@ from throttler.levers.lever import Clocks, LeverScene
 from throttler.service.tick import Memories, TickView, Turn, decide_throttles
 from throttler.signals.metric_families import parse_rows
 from throttler.signals.reading import Signals
-from throttler.signals.sample_and_counted_requests import sample_from_rows
+from throttler.signals.sample import sample_from_rows
 from throttler.signals.servers import Address
 
 ROOT = Path(__file__).parents[1]

@@ -4,7 +4,7 @@ import gzip
 from pathlib import Path
 
 from throttler.signals.metric_families import WantedLines, parse_rows
-from throttler.signals.sample_and_counted_requests import Sample, sample_from_rows
+from throttler.signals.sample import Sample, sample_from_rows
 
 FOLDER = Path(__file__).parent / "recorded" / "metrics"
 

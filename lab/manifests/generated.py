@@ -22,7 +22,7 @@ COPIED = (
     "crds/*s.yaml",
     "base/lease.yaml",
     "base/priorityclass.yaml",
-    "base/rbac*.yaml",
+    "base/rbac-*.yaml",
     "base/serviceaccount.yaml",
     "levers/*/binding.yaml",
     "levers/*/guard.yaml",

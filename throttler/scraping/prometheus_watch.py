@@ -14,11 +14,11 @@ import structlog
 
 from throttler.scraping.promql_client import Point, PromqlClient
 from throttler.scraping.settings_and_allowed_hosts import AlarmSetting
+from throttler.signals.counted_requests import DEFAULT_LEVELS, FORWARDED, JOIN_RESOURCES, JOIN_SUBRESOURCES, JOIN_VERBS
 from throttler.signals.metric_families import (
     CPU,
     CPU_LIMIT,
     DISPATCHED,
-    JOIN_RESOURCES,
     LATENCY,
     MAX_VALUE,
     NOMINAL_LIMIT,
@@ -40,14 +40,7 @@ from throttler.signals.reading import (
     ReadOutcome,
     ignore_read,
 )
-from throttler.signals.sample_and_counted_requests import (
-    DEFAULT_LEVELS,
-    FORWARDED,
-    JOIN_SUBRESOURCES,
-    JOIN_VERBS,
-    Sample,
-    Totals,
-)
+from throttler.signals.sample import Sample, Totals
 from throttler.signals.servers import Address, Servers
 
 

@@ -46,7 +46,7 @@ from throttler.scraping.settings_and_allowed_hosts import (
 )
 from throttler.signals.metric_families import FAMILIES, BadTextError, WantedLines, parse_rows
 from throttler.signals.reading import Read, ReadError, ReadObserver, ReadOutcome, ignore_read
-from throttler.signals.sample_and_counted_requests import Sample, sample_from_rows
+from throttler.signals.sample import Sample, sample_from_rows
 from throttler.signals.servers import LEASE_ALIVE_S, Address, Servers, alive_leases
 
 T = TypeVar("T")

@@ -15,6 +15,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from throttler.signals.counted_requests import JOIN_RESOURCES
+
 
 class Part(enum.Enum):
     """Which series of a family are wanted; histogram buckets never are."""
@@ -38,20 +40,6 @@ class Family:
         """The names that its wanted series have."""
         return tuple(self.name + suffix for suffix in self.part.value)
 
-
-JOIN_RESOURCES = frozenset(
-    {
-        ("", "nodes"),
-        ("", "pods"),
-        ("", "events"),
-        ("", "serviceaccounts"),
-        ("events.k8s.io", "events"),
-        ("coordination.k8s.io", "leases"),
-        ("storage.k8s.io", "csinodes"),
-        ("certificates.k8s.io", "certificatesigningrequests"),
-    }
-)
-"""Group and plural of what joins send requests for."""
 
 REQUESTS = Family(name="apiserver_request_total")
 """Requests, 429 and 5xx among them."""

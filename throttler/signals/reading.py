@@ -11,7 +11,7 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from throttler.signals.sample_and_counted_requests import Sample, Totals
+from throttler.signals.sample import Sample, Totals
 
 INTERVAL_S = 5.0
 """Between two scrapes of one server, as in the runs on a real one; the law asks for a window every 5-10 s."""
@@ -30,7 +30,7 @@ class Reading:
     span_s: float
     """Length of the window."""
     requests: float
-    """Requests that ended in the window, false ones left out (see sample_and_counted_requests.py)."""
+    """Requests that ended in the window, false ones left out (see counted_requests.py)."""
     errors: float
     """429 in the priority levels that joins use, and 5xx of the requests that joins send: what may be their doing."""
     others_errors: float = 0.0

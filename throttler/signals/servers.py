@@ -19,7 +19,7 @@ from throttler.signals.reading import (
     is_from_the_future,
     reading_between,
 )
-from throttler.signals.sample_and_counted_requests import Sample
+from throttler.signals.sample import Sample
 
 SLOW_AFTER_S = 4.0
 """A scrape that has waited for so long is ill health before it ends; a loaded small server takes 0.5 s."""

@@ -8,8 +8,7 @@ import random
 from collections.abc import Iterator, Mapping
 
 from lab.cloud.kubelet_joiner.client import STRATEGIC_MERGE_PATCH, Answer, NodeApi, growing_waits_s
-from lab.cloud.kubelet_joiner.object_decoding import Identity, identity_of
-from lab.cloud.kubelet_joiner.objects_written import (
+from lab.cloud.kubelet_joiner.object_bodies import (
     CSI_NODES,
     LEASES,
     NODES,
@@ -22,6 +21,7 @@ from lab.cloud.kubelet_joiner.objects_written import (
     taken_over,
     timestamp,
 )
+from lab.cloud.kubelet_joiner.object_decoding import Identity, identity_of
 from lab.cloud.kubelet_joiner.settings import RENEW_EVERY_S, JoinerSettings
 
 REGISTER_FIRST_WAIT_S, REGISTER_LONGEST_WAIT_S = 0.1, 7.0

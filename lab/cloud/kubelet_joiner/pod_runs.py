@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from lab.cloud.kubelet_joiner.client import NodeApi, growing_waits_s
+from lab.cloud.kubelet_joiner.object_bodies import timestamp
 from lab.cloud.kubelet_joiner.object_decoding import Pod, TokenSource, read_pod_event
-from lab.cloud.kubelet_joiner.objects_written import timestamp
 from lab.cloud.kubelet_joiner.pod_status import PodStatuses, Stage
 from lab.cloud.kubelet_joiner.reflector import Reflector
 

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from lab.cloud.kubelet_joiner.client import STRATEGIC_MERGE_PATCH, NodeApi
+from lab.cloud.kubelet_joiner.object_bodies import ADDRESS, timestamp
 from lab.cloud.kubelet_joiner.object_decoding import Pod
-from lab.cloud.kubelet_joiner.objects_written import ADDRESS, timestamp
 
 KINDS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 ORDER = [{"type": kind} for kind in KINDS]

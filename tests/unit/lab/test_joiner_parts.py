@@ -11,7 +11,7 @@ import pytest
 from lab.cloud.kubelet_joiner import JoinerSettings
 from lab.cloud.kubelet_joiner.joiner import Joiner
 from lab.cloud.kubelet_joiner.node import LeaseKeeper, initialise_csi_node, register
-from lab.cloud.kubelet_joiner.objects_written import NODES
+from lab.cloud.kubelet_joiner.object_bodies import NODES
 from lab.cloud.kubelet_joiner.reflector import Reflector
 from lab.errors import LabError
 from tests.unit.lab.fake_node_api import FakeNodeApi

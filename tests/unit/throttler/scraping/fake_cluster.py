@@ -10,7 +10,7 @@ from throttler.kube.errors import ForbiddenError
 from throttler.kube.requests import LEASES
 from throttler.scraping.scrape_watch import SLICES, LeaseWire, ScrapeTarget, SliceWire
 from throttler.signals.reading import ReadError
-from throttler.signals.sample_and_counted_requests import Sample
+from throttler.signals.sample import Sample
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 STARTED_AT = 1_700_000_000.0

@@ -1,6 +1,6 @@
 """Samples of one process with few figures."""
 
-from throttler.signals.sample_and_counted_requests import Sample
+from throttler.signals.sample import Sample
 
 EPOCH = 1_700_000_000.0
 FIRST, SECOND = EPOCH - 5000, EPOCH - 3000

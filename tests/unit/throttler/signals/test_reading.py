@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.recorded_metrics import recorded, sample_of, small_body
 from throttler.signals.reading import Alarm, Flaw, Reading, is_from_the_future, reading_between
-from throttler.signals.sample_and_counted_requests import Sample, Totals
+from throttler.signals.sample import Sample, Totals
 
 START = 1_700_000_000.0
 

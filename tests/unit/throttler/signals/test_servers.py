@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.signals.process_samples import EPOCH, FIRST, SECOND, sample
 from throttler.signals.reading import Reading, Signals, SilentServer
-from throttler.signals.sample_and_counted_requests import Sample
+from throttler.signals.sample import Sample
 from throttler.signals.servers import (
     FORGOTTEN_AFTER_S,
     OWN_REQUESTS,

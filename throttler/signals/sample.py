@@ -1,33 +1,23 @@
-"""One API server's counters at one moment, and which requests are counted in them: those that tell how a server serves
-joining nodes, and of their errors those that say something about its load.
-
-A join is about a hundred requests of a kubelet and of the controllers that act for its node. Their mean latency is what
-the pacing law looks at, and their 5xx are what brakes it: a broken conversion webhook or an aggregated API that is away
-fails the requests of others. Lists and watches are left out: they last as long as there is data, not as long as the
-server is slow.
-
-Some 429 and 5xx say nothing about the load on a server. Told by their labels: an eviction that a disruption budget
-refuses (429), an aggregated metrics API that is away (503), and everything that the server only forwards (proxy, log,
-exec, attach, portforward). Told by another counter, in reading.py: a webhook that failed. Since 1.34 a storage that is
-still (re)initializing answers lists and watches with 429; it is no refusal of flow control, and joins are not judged by
-lists.
-
-Of the priority levels of API Priority and Fairness, node and lease writes are in `node-high`, a kubelet's other calls
-in `system`, DaemonSet pods, bindings and kube-system agents in `workload-high`. `global-default` is left out although
-certificate requests go there: kubelets that wait for a certificate send refused requests into it, and a slow approver
-is no busy server.
-"""
+"""What one API server had counted at one moment, made of the rows of its /metrics."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from throttler.signals.counted_requests import (
+    Labels,
+    is_failure,
+    is_forwarded,
+    is_of_a_join,
+    is_refusal,
+    is_webhook_failure,
+    join_levels,
+)
 from throttler.signals.metric_families import (
     CPU,
     CPU_LIMIT,
     DISPATCHED,
     FAMILIES,
-    JOIN_RESOURCES,
     LATENCY,
     NOMINAL_LIMIT,
     OLD_SEATS,
@@ -43,69 +33,6 @@ from throttler.signals.metric_families import (
     Family,
     Row,
 )
-
-Labels = Mapping[str, str]
-JOIN_SUBRESOURCES = frozenset({"", "status", "binding", "token"})
-JOIN_VERBS = frozenset({"GET", "POST", "PUT", "PATCH", "APPLY"})
-
-
-def is_of_a_join(labels: Labels) -> bool:
-    """Whether a series counts requests of the kind that joins send."""
-    return (
-        labels.get("verb") in JOIN_VERBS
-        and (labels.get("group", ""), labels.get("resource", "")) in JOIN_RESOURCES
-        and labels.get("subresource", "") in JOIN_SUBRESOURCES
-        and not labels.get("dry_run")
-    )
-
-
-FORWARDED = frozenset({"proxy", "log", "exec", "attach", "portforward"})
-WEBHOOK_ERRORS = frozenset({"calling_webhook_error", "apiserver_internal_error"})
-
-
-def is_forwarded(labels: Labels) -> bool:
-    """Whether the server only passes these requests on: neither they nor their errors are its own."""
-    return labels.get("verb") == "CONNECT" or labels.get("subresource", "").split("/")[0] in FORWARDED
-
-
-def is_failure(labels: Labels) -> bool:
-    """Whether these answers were 5xx, and not of the kinds above."""
-    code = labels.get("code", "")
-    is_5xx = len(code) == 3 and code.startswith("5")
-    return is_5xx and not (code == "503" and _is_metrics_api(labels.get("group", "")))
-
-
-def is_refusal(labels: Labels) -> bool:
-    """Whether these answers were 429, and not of the kinds above."""
-    return labels.get("code") == "429" and labels.get("subresource") != "eviction"
-
-
-def is_webhook_failure(labels: Labels) -> bool:
-    """Whether a webhook's rejection reached the client as 429 or 5xx."""
-    code = labels.get("rejection_code", "")
-    return code == "429" or code.startswith("5") or labels.get("error_type") in WEBHOOK_ERRORS
-
-
-def _is_metrics_api(group: str) -> bool:
-    return group == "metrics.k8s.io" or group.endswith(".metrics.k8s.io")
-
-
-DEFAULT_LEVELS = frozenset({"node-high", "system", "workload-high"})
-JOIN_SCHEMAS = frozenset(
-    {
-        "system-nodes",
-        "system-node-high",
-        "kube-scheduler",
-        "kube-controller-manager",
-        "kube-system-service-accounts",
-    }
-)
-
-
-def join_levels(rows: Iterable[Row]) -> frozenset[str]:
-    """The default levels, and those to which this cluster's flow schemas lead the requests of joins."""
-    led_to = (row.labels.get("priority_level", "") for row in rows if row.labels.get("flow_schema") in JOIN_SCHEMAS)
-    return DEFAULT_LEVELS | {level for level in led_to if level}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +89,7 @@ def sample_from_rows(rows: Iterable[Row], *, asked_s: float, taken_s: float, wal
     if not named.get(REQUESTS.name):
         raise BadTextError(f"no {REQUESTS.name}: this is not an API server")
     own = [row for row in named[REQUESTS.name] if not is_forwarded(row.labels)]
-    levels = join_levels(named.get(DISPATCHED.name, ()))
+    levels = join_levels(row.labels for row in named.get(DISPATCHED.name, ()))
     failed = [row for row in own if is_failure(row.labels)]
     refused = [row for row in own if is_refusal(row.labels) and is_of_a_join(row.labels)]
     rejected = _by_level(named.get(REJECTED.name, ()))
