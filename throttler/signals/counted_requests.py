@@ -92,6 +92,6 @@ JOIN_SCHEMAS = frozenset(
 
 
 def join_levels(series: Iterable[Labels]) -> frozenset[str]:
-    """The priority levels that joins use: the default ones, and those to which this cluster's flow schemas lead them."""
+    """The priority levels that joins use: the default ones, and those to which flow schemas lead them here."""
     led_to = (labels.get("priority_level", "") for labels in series if labels.get("flow_schema") in JOIN_SCHEMAS)
     return DEFAULT_LEVELS | {level for level in led_to if level}
