@@ -2,7 +2,7 @@
 machines.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -20,7 +20,7 @@ from balloons.cli.version_command import own_version
 from balloons.cluster import seen_cluster
 from balloons.cluster.kinds import NODES, Kind
 from balloons.cluster.seen_cluster import SeenCluster
-from balloons.preview.fitting import Fitting, PodsError, asked_pods, fit_pods
+from balloons.preview.fitting import AskedPod, Fitting, PodsError, asked_pods, fit_pods
 from balloons.preview.forecast import NONE, THROTTLE, PolicyError, policy_maker
 from balloons.preview.from_cluster import KINDS, births_in, loads_of, plan_inputs
 from balloons.preview.inputs import (
@@ -72,8 +72,10 @@ def planned(options: Mapping[str, Any], command: str, *, with_findings: bool) ->
 
     What is kept is looked at when something went wrong: it says what `doctor` found then, which takes a few more reads.
     """
+    # A large cluster is not read for files that are refused afterwards.
+    pods, cost = _pods(options), prices(options["prices"], options["price"])
     basis = basis_of(options, command, with_findings=with_findings)
-    made = _made(options, basis)
+    made = _made(options, basis, pods, cost)
     body = plan_json(made, own_version())
     return made, {**body, "findings": _findings(basis.cluster)} if with_findings and basis.cluster else body
 
@@ -132,23 +134,26 @@ def basis_of(options: Mapping[str, Any], command: str, *, with_findings: bool = 
     return Basis(with_stated(plan_inputs(cluster), stated), cluster, cluster.taken_at)
 
 
-def _made(options: Mapping[str, Any], basis: Basis) -> ScaleUpPlan:
-    fitting = _fitting(options, basis) if options["pods"] or options["job"] else None
+def _pods(options: Mapping[str, Any]) -> tuple[AskedPod, ...]:
+    """Those of --pods or --job; none where a number of nodes is asked for."""
+    path = options["pods"] or options["job"]
+    try:
+        return asked_pods(documents(path), is_gang=options["job"] is not None) if path else ()
+    except PodsError as error:
+        raise CommandError(f"{path}: {error}", ExitCode.BAD_INPUT) from error
+
+
+def _made(options: Mapping[str, Any], basis: Basis, pods: Sequence[AskedPod], cost: Mapping[str, float]) -> ScaleUpPlan:
+    fitting = _fitting(options, basis, pods) if pods else None
     asked = _asked_by_pods(options, fitting) if fitting else _asked(options, basis.inputs)
     try:
-        cost = prices(options["prices"], options["price"])
         with working(f"running {count(asked.add, 'node')} through possible worlds", asked.add):
             return make_plan(basis.inputs, asked, basis.at, prices=cost, fitting=fitting)
     except PlanError as error:
         raise CommandError(str(error), ExitCode.BAD_INPUT) from error
 
 
-def _fitting(options: Mapping[str, Any], basis: Basis) -> Fitting:
-    path = options["pods"] or options["job"]
-    try:
-        pods = asked_pods(documents(path), is_gang=options["job"] is not None)
-    except PodsError as error:
-        raise CommandError(f"{path}: {error}", ExitCode.BAD_INPUT) from error
+def _fitting(options: Mapping[str, Any], basis: Basis, pods: Sequence[AskedPod]) -> Fitting:
     if basis.cluster is None:
         raise CommandError("where pods go depends on nodes: give a cluster, or --from FILE", ExitCode.BAD_INPUT)
     loads = loads_of(seen_cluster.pods(basis.cluster))

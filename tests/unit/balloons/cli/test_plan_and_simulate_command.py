@@ -151,10 +151,16 @@ def test_unusable_input_is_one_sentence_and_code_two(arguments: tuple[str, ...],
         ("kind: Pod\nspec: {containers: [{resources: {requests: {cpu: lots}}}]}\n", "cpu 'lots' is not a quantity"),
     ],
 )
-def test_hostile_files_are_refused(text: str, sentence: str) -> None:
-    answer = balloons("plan", "--pods", "-", "--offline", given=text)
+def test_hostile_files_are_refused_before_a_cluster_is_read(text: str, sentence: str) -> None:
+    answer = balloons("plan", "--pods", "-", "--kubeconfig", "/no", given=text)
     assert answer.returncode == 2, answer.stderr
     assert sentence in answer.stderr
+
+
+def test_prices_are_refused_before_a_cluster_is_read() -> None:
+    answer = balloons("plan", "--to", "5", "--prices", "-", "--kubeconfig", "/no", given="gpu: lots\n")
+    assert answer.returncode == 2, answer.stderr
+    assert "price of gpu: 'lots'" in answer.stderr
 
 
 def test_pipe_that_nobody_writes_to_is_empty(tmp_path: Path) -> None:
