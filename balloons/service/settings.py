@@ -78,7 +78,7 @@ class ServiceSettings:
     """Limits and defaults of the decision itself."""
 
     def __post_init__(self) -> None:
-        _check("interval", self.interval_s, 1, 3600, "seconds")
+        _check("interval", self.interval_s, 1, 60, "seconds")
         _check("max calls per second", self.max_calls_per_s, 0.1, 1000, "calls")
         parse_address(self.metrics_address)
         if words := image_in_words(self.decide.image):

@@ -43,6 +43,13 @@ def test_number_out_of_range_is_refused_by_name(name: str, value: float) -> None
         ServiceSettings(**{name: value})  # type: ignore[arg-type]
 
 
+def test_interval_is_too_short_for_the_alert_of_a_service_that_decides_nothing() -> None:
+    """KubeBalloonsNotDeciding asks for a decision within two minutes."""
+    assert ServiceSettings(interval_s=60.0).interval_s == 60.0
+    with pytest.raises(SettingsError, match="interval 61"):
+        ServiceSettings(interval_s=61.0)
+
+
 @pytest.mark.parametrize(
     ("text", "address"),
     [
