@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.truth.happened import Happened
-from benchmarks.truth.judge import held_by, stretches
 from benchmarks.truth.node_lives import Life
+from benchmarks.truth.true_limit import held_by, stretches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

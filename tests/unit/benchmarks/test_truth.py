@@ -14,7 +14,10 @@ from benchmarks.truth.case import HISTORY, KINDS, QUICK_NODES, Case, cases
 from benchmarks.truth.cpu_use import Spent, own_cores, usual
 from benchmarks.truth.figures import figures, row
 from benchmarks.truth.happened import Happened, Usual, keep, kept
-from benchmarks.truth.judge import (
+from benchmarks.truth.node_lives import HALF_S, Life, lives
+from benchmarks.truth.scene import WHOLE_NODE, WORKER, pods
+from benchmarks.truth.trial import WaveEnd, judged, said_of, wave_ends
+from benchmarks.truth.true_limit import (
     AUTOSCALER,
     BOOT,
     BUSY,
@@ -27,9 +30,6 @@ from benchmarks.truth.judge import (
     held_by,
     stretches,
 )
-from benchmarks.truth.node_lives import HALF_S, Life, lives
-from benchmarks.truth.scene import WHOLE_NODE, WORKER, pods
-from benchmarks.truth.trial import WaveEnd, judged, said_of, wave_ends
 
 CASE = Case(number=0, kind="boot", nodes=20, boot_s=20.0, boot_jitter=0.05, daemon_sets=1, seats=(400, 200), cores=2)
 DEMAND_S = 1_000.0
