@@ -378,6 +378,7 @@ def _controllers(
 ) -> ControllerFacts:
     manager, scheduler, autoscaler = detected.controller_manager, detected.scheduler, detected.cluster_autoscaler
     is_karpenter = Autoscaler.KARPENTER in detected.autoscalers
+    look_s = _flag(autoscaler, "scan-interval", "reaction", assumed.look_s)
     return replace(
         assumed,
         daemon_sets=daemons or assumed.daemon_sets,
@@ -385,7 +386,7 @@ def _controllers(
         burst=_flag(manager, "kube-api-burst", "controller_qps", assumed.burst),
         binds_per_s=_flag(scheduler, "kube-api-qps", "scheduler_qps", assumed.binds_per_s),
         reaction_s=_flag(autoscaler, "scan-interval", "reaction", reaction(births, assumed.reaction_s)),
-        look_s=KARPENTERS_LOOK_S if is_karpenter else assumed.look_s,
+        look_s=KARPENTERS_LOOK_S if is_karpenter else replace(look_s, spread=assumed.look_s.spread),
         is_look_prompted=is_karpenter,
         kill_timer_s=_flag(autoscaler, "max-node-provision-time", "kill_timer", assumed.kill_timer_s),
     )

@@ -275,6 +275,7 @@ def test_flags_of_components_are_read() -> None:
     controllers = ca().controllers
     assert (controllers.reaction_s.value, controllers.kill_timer_s.value) == (20, 600)
     assert (controllers.pods_per_s.value, controllers.burst.value) == (100, 200)
+    assert controllers.look_s.value == 20, "a wave waits for the next scan"
     assert not controllers.is_look_prompted
     assert controllers.look_s.spread > 0.0, "it takes a while to look, and Karpenter does not"
     assert controllers.pods_per_s.detail == "--kube-api-qps of kube-controller-manager"
