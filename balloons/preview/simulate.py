@@ -139,4 +139,5 @@ def _runs(cells: Sequence[Cell]) -> Iterator[dict[str, Any]]:
             "etaHighSeconds": seconds(eta.high),
             "lost": cell.forecast.lost.median,
             "limit": cell.limit.value if cell.limit else None,
+            "ceilingPassedOver": {"name": cell.ceiling.name, "nodes": cell.ceiling.nodes} if cell.ceiling else None,
         }

@@ -110,6 +110,8 @@ def test_a_limit_on_nodes_is_passed_over_and_named(asked_for: list[tuple[float, 
     given = replace(assumed_inputs(), pools=(replace(only, ceilings=(full,)),))
     (cell,) = simulate(given, "", add, ["none"])
     assert ([nodes for _, nodes in asked_for], cell.ceiling) == ([add], full if stopped else None)
+    (told,) = simulation_json([cell], None)["runs"]
+    assert told["ceilingPassedOver"] == ({"name": "NodePool/x", "nodes": 5} if stopped else None)
 
 
 @pytest.mark.usefixtures("asked_for")
