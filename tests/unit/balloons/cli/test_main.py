@@ -117,7 +117,7 @@ def test_bad_option_is_bad_input() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("run", "--interval", "0"), "interval 0: accepted are 1 to 3600 seconds"),
+        (("run", "--interval", "0"), "interval 0: accepted are 1 to 60 seconds"),
         (("run", "--max-calls-per-second", "nan"), "max calls per second nan: accepted are 0.1 to 1000 calls"),
         (("run", "--metrics-address", "here"), "metrics address 'here': accepted are host:port"),
         (("run", "--kubeconfig", "/no/such/file"), "/no/such/file: no such kubeconfig"),
@@ -143,7 +143,7 @@ def test_unusable_input_is_one_sentence_and_code_two(arguments: tuple[str, ...],
 
 def test_environment_gives_options() -> None:
     answer = balloons("run", BALLOONS_INTERVAL="-5")
-    assert "interval -5: accepted are 1 to 3600 seconds" in answer.stderr
+    assert "interval -5: accepted are 1 to 60 seconds" in answer.stderr
 
 
 def test_server_that_is_away_is_a_failure_while_running(tmp_path: Path) -> None:
