@@ -178,5 +178,13 @@ class NodeClaim(msgspec.Struct, frozen=True, gc=False):
         """Whether it is being removed."""
         return self.metadata.deletion_timestamp is not None
 
+    @property
+    def is_leaving(self) -> bool:
+        """Whether Karpenter no longer counts it: it is being removed, or its replacement has been ordered.
+
+        The condition of that is Karpenter's since 1.4.
+        """
+        return self.is_deleting or self._is("DisruptionReason")
+
     def _is(self, type_: str) -> bool:
         return any(condition.type == type_ and condition.status == "True" for condition in self.status.conditions)

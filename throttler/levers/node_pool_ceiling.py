@@ -79,10 +79,11 @@ def usage_of(pool: NodePool, claims: Iterable[NodeClaim], largest: Resources) ->
     """What the pool has and has been promised, as Karpenter counts it or more.
 
     A claim counts with its estimated capacity until its Node is there, then with its real size; one that is not
-    launched, with the largest. Karpenter's own count is up to 5 s old and leaves out what is being deleted: the larger
-    one holds.
+    launched, with the largest; one that leaves, not at all. As usage it would be room for another machine in
+    Karpenter's eyes, and for the next one as soon as that is ordered. Karpenter's own count is up to 5 s old: the
+    larger one holds.
     """
-    counted = total(_counted(claim, largest) for claim in claims)
+    counted = total(_counted(claim, largest) for claim in claims if not claim.is_leaving)
     return larger(counted, readable(pool.status.resources))
 
 
@@ -218,7 +219,8 @@ def has_users_room(pool: NodePool, claims: Sequence[NodeClaim], sizes: Sequence[
     bounds = {name: value for name, value in theirs.items() if value is not None and name in {*LIMITED, NODES}}
     if not bounds:
         return True
-    usage = {**usage_of(pool, claims, reduce(larger, sizes, {})), NODES: len(claims) * NODE}
+    nodes = sum(not claim.is_leaving for claim in claims)
+    usage = {**usage_of(pool, claims, reduce(larger, sizes, {})), NODES: nodes * NODE}
     smallest: Resources = reduce(smaller, sizes[1:], sizes[0]) if sizes else {}
     more = {**smallest, NODES: NODE}
     try:

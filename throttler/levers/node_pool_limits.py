@@ -380,7 +380,7 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
         in_force, before = _cores(self.kept), _cores(self.memory.before)
         if in_force is None or before is None:
             return None
-        remaining = [claim for claim in self.view.claims if not claim.is_deleting]
+        remaining = [claim for claim in self.view.claims if not claim.is_leaving]
         usage = total(size_of(claim) for claim in remaining).get(CPU, 0)
         drifted = sum(claim.is_drifted for claim in remaining)
         allowed = max(in_force, before) + (1 + drifted) * self.figures.largest.get(CPU, 0)

@@ -40,10 +40,11 @@ def claim(
 ) -> NodeClaim:
     """`stage`: 0 ordered, 1 launched, 2 registered, 3 initialized.
 
-    `more`: `is_drifted`, `is_deleting`, `labels` and `pool`.
+    `more`: `is_drifted`, `is_replaced`, `is_deleting`, `labels` and `pool`.
     """
     conditions = [{"type": kind, "status": "True"} for kind in STAGES[:stage]]
     conditions += [{"type": "Drifted", "status": "True"}] if more.get("is_drifted") else []
+    conditions += [{"type": "DisruptionReason", "status": "True"}] if more.get("is_replaced") else []
     labels = {"karpenter.sh/nodepool": more.get("pool", "default"), **more.get("labels", {})}
     metadata: dict[str, Any] = {"name": name, "labels": labels}
     metadata["creationTimestamp"] = (START + timedelta(seconds=ordered_s)).isoformat()

@@ -98,6 +98,7 @@ def test_the_users_limits_leave_room_for_one_more_of_the_smallest_machine(
     pool = a_pool(limits)
     sizes = ({"cpu": 64_000, "memory": 64 * 2**30 * 1000}, {"cpu": 8_000, "memory": 32 * 2**30 * 1000})
     assert has_users_room(pool, claims(2), sizes) is has_room
+    assert has_users_room(pool, (*claims(2), claim("old", is_deleting=True)), sizes) is has_room
 
 
 def test_without_a_machine_seen_any_room_is_room_for_one() -> None:

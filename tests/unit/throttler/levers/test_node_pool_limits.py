@@ -582,10 +582,17 @@ def test_drifted_machines_open_no_room_for_growth() -> None:
     assert (story.limits or {})["cpu"] == "8000", "1,000 machines of 8 cores, and no more"
 
 
-def test_machines_that_leave_count_until_they_are_gone() -> None:
+@pytest.mark.parametrize("leaves", ["is_deleting", "is_replaced"])
+def test_machines_that_leave_open_no_room_for_growth(leaves: str) -> None:
+    """Karpenter counts them no more. A look later than it: it marks a machine before it orders the replacement."""
     story = Story()
-    story.look(room(allowance=1), (*claims(2), claim("old", is_deleting=True)))
-    assert (story.limits or {})["cpu"] == "32"
+    story.look(room(allowance=0), claims(5))
+    machines = (*claims(4), claim("c3-4", **{leaves: True}))
+    for at_s, cores in ((10.0, "40"), (20.0, "32")):
+        story.look(room(allowance=0), machines, at_s)
+        assert (story.limits or {})["cpu"] == cores
+    story.look(room(allowance=0), (*machines, claim("new", 0)), 30.0)
+    assert (story.limits or {})["cpu"] == "40", "the successor is one of five"
 
 
 @pytest.mark.parametrize(("cores", "is_much"), [(64, True), (16, True), (15, False)])
