@@ -17,7 +17,7 @@ from throttler.joins.joining_nodes import Registered, Stage, sort_nodes
 from throttler.joins.joins import NO_PODS, JoinRules, Joins, JoinWorld
 from throttler.joins.requested_machines import Requested, count_requested
 from throttler.kube.node import POOL_LABELS, Node
-from throttler.kube.pod import PodKind
+from throttler.kube.pod import Pod, PodKind
 
 FREE_S = 30.0
 """A node that Karpenter has not called initialized so long after its join comes for nobody. A kubelet reports what a
@@ -109,11 +109,19 @@ def _joins(
 
 
 def _unseen(world: JoinWorld) -> int:
-    """Machines that run work and whose Node is not in the view yet: their claims say that they have registered."""
+    """Machines that work was given and whose Node is not in the view yet: their claims say that they have registered.
+
+    Work that runs, leaves or has ended had its Node before. Pods outlive their Node by a minute (the controller
+    manager's podgc), and no machine comes there.
+    """
     names = {c.node_name for c in world.claims if c.is_registered and not c.is_deleting and c.node_name}
     placed = world.pods.keys() - world.nodes.keys()
-    names |= {name for name in placed if any(pod.kind is PodKind.WORK for pod in world.pods[name])}
+    names |= {name for name in placed if any(_is_new_work(pod) for pod in world.pods[name])}
     return len(names - world.nodes.keys())
+
+
+def _is_new_work(pod: Pod) -> bool:
+    return pod.kind is PodKind.WORK and not (pod.is_running or pod.is_terminating or pod.is_finished)
 
 
 def _free_of(nodes: Registered, joined: Iterable[str], world: JoinWorld) -> int:

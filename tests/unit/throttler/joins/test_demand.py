@@ -273,6 +273,15 @@ def test_a_node_with_work_on_it_that_is_not_seen_yet_comes_for_pods_that_wait() 
     assert Story().after(5, a_world(old, pods=daemons_on("new", CNI), unplaced=pods)).waiting == 3
 
 
+@pytest.mark.parametrize("change", [{"is_running": True}, {"is_terminating": True}, {"is_finished": True}], ids=str)
+def test_a_node_that_is_gone_before_its_pods_comes_for_nobody(change: dict[str, bool]) -> None:
+    """As after an outage of a zone: pods are collected a minute after their node, and others wait already."""
+    old, pods = a_node("old", age_s=9999), tuple(pending(name, owner=name) for name in "abc")
+    left = msgspec.structs.replace(Pod(pods[0].key, "uid-w", "1", "gone", 0, {}), **change)
+    joins = Story().after(5, a_world(old, pods=[left], unplaced=pods))
+    assert (joins.waiting, joins.in_flight) == (3, 0)
+
+
 def test_machines_that_were_late_before_the_first_count_are_no_losses_of_ours() -> None:
     story = Story()
     assert story.after(0, a_world(claims=(a_claim("dead", age_s=1000),))).lost == 0
