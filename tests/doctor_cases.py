@@ -374,9 +374,9 @@ CASES = (
     ),
     Case(
         "KB031",
+        {kinds.NODE_POOLS: [node_pool({"cpu": "64"}, {"cpu": "65"})], kinds.PODS: []},
         {kinds.NODE_POOLS: [node_pool({"cpu": "64"}, {"cpu": "64"})], kinds.PODS: []},
-        {kinds.NODE_POOLS: [node_pool({"cpu": "64"}, {"cpu": "56"})], kinds.PODS: []},
-        "its limits of cpu are used up",
+        "it has more than its limits of cpu",
     ),
     Case(
         "KB032",

@@ -284,20 +284,21 @@ def _by_cores(facts: Facts, pool: NodePool) -> str:
 @check(
     "KB031",
     Severity.WARNING,
-    about="Limits equal to what exists block drift and node repair: a replacement must fit before the old node goes.",
+    about="Karpenter orders nothing from a pool whose usage is above a limit, so drift and node repair stop. A limit "
+    "equal to what exists does not stop them: it leaves out the node that is to go.",
     needs=(kinds.NODE_POOLS, kinds.PODS),
 )
 def pool_at_limits(facts: Facts) -> Iterator[Trouble]:
     """A NodePool that leaves no room for repair."""
     for pool in seen_cluster.node_pools(facts.cluster):
-        full = [
-            name for name, limit in (pool.spec.limits or {}).items() if _is_full(limit, pool.status.resources.get(name))
+        over = [
+            name for name, limit in (pool.spec.limits or {}).items() if _is_over(limit, pool.status.resources.get(name))
         ]
-        if full and pool.spec.replicas is None and not facts.pending:
+        if over and pool.spec.replicas is None and not facts.pending:
             yield Trouble(
                 f"nodepool/{pool.metadata.name}",
-                f"its limits of {some(full)} are used up: nodes that are broken or drifted cannot be replaced",
-                f"kubectl edit nodepool {pool.metadata.name}  # room for the disruption budget, at least one node",
+                f"it has more than its limits of {some(over)}: nodes that are broken or drifted cannot be replaced",
+                f"kubectl edit nodepool {pool.metadata.name}  # limits of at least what it has",
             )
 
 
@@ -408,9 +409,9 @@ def pool_not_ready(facts: Facts) -> Iterator[Trouble]:
             )
 
 
-def _is_full(stated: Any, used: Any) -> bool:
+def _is_over(stated: Any, used: Any) -> bool:
     limit, taken = milli_or_none(stated), milli_or_none(used)
-    return limit is not None and taken is not None and 0 < limit <= taken
+    return limit is not None and taken is not None and 0 < limit < taken
 
 
 KARPENTER_CHECKS = (
