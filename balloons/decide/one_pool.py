@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from balloons.api.pool import PoolStatus, Strategy
+from balloons.api.pool import Mode, PoolStatus, Strategy
 from balloons.decide.census import JOIN_LIMIT_S, NodeState
 from balloons.decide.decision_and_reasons import (
     Action,
@@ -40,7 +40,7 @@ from balloons.decide.wanted_nodes import Holding, Supply, Target, balloons_by_sh
 from balloons.view.node_load_and_devices import EMPTY
 from balloons.view.snapshot import Now, Snapshot
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.node import Node
+from throttler.kube.node import KARPENTER_POOL_LABEL, Node, is_leaving
 from throttler.kube.pod import POOL_LABEL, Pod
 from throttler.kube.quantities_and_durations import parse_duration
 from throttler.kube.reasons_and_events import Because, because
@@ -97,9 +97,12 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     taken, holdable = case.reserved.taker, view.census.holdable
     reserved = [node for node in holdable if node.name in taken]
     free = [node for node in holdable if node.name not in taken] if reserved else holdable
+    if kept_free := _for_work_of_leaving(view, case.now.wall.timestamp()):
+        free = [node for node in free if node.name not in kept_free]
+    kept = len(holdable) - len(free)
     present = balloons_by_shape(view)
     waiting = _asked(view, present.total(), case.buffers_of(view))
-    aim = _aim(view, case, len(free), len(reserved), waiting, allowance, memory.granted)
+    aim = _aim(view, case, len(free), kept, waiting, allowance, memory.granted)
     asked = _ask(view, aim, memory.asked, case.now, is_shut=is_shut)
     aim = replace(aim, shape=asked.shape if asked is not None else "")
     freed = releases(reserved, case.reserved, view.loads)
@@ -128,7 +131,7 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
         aim = _without_growth(aim, because(Reason.NO_SHAPE))
     elif aim.wait and aim.shape in too_small:
         aim = _without_growth(aim, because(Reason.TOO_SMALL, shape=aim.shape))
-    why = _refused(view, present.total()) or _why(view, aim, holding, freed, len(reserved))
+    why = _refused(view, present.total()) or _why(view, aim, holding, freed, kept)
     let_go = [a for a in actions if isinstance(a, AnnotateNode) and None in a.annotations.values()]
     count = max(0, len(holding.victims) - len(view.leaving) - going) + len(let_go)
     removed = recent_removals(memory, count, case.now)
@@ -139,6 +142,29 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     decision = _decision(view, aim.warm, why, (*actions, *_removals(view, case, memory)), too_small)
     decision = replace(decision, lacking=aim.lacking, notes=(*decision.notes, *_fallback(view, aim)))
     return Outcome(decision, memory, aim.starts)
+
+
+def _for_work_of_leaving(view: PoolView, wall_s: float) -> frozenset[str]:
+    """The new nodes, by name, that Karpenter has ordered for work on nodes that it is about to remove.
+
+    It counts that work until it is gone, the pods of a StatefulSet until they have ended, and looks every ten seconds:
+    while a balloon takes the room that was made for it, another machine is ordered each time, and Hold would hold it.
+    """
+    if view.pool.spec.mode is not Mode.HOLD or view.pool.spec.strategy is not Strategy.BALLOON:
+        return frozenset()
+    new = [
+        node
+        for node in view.census.by_state[NodeState.IDLE]
+        if KARPENTER_POOL_LABEL in node.labels
+        and wall_s - node.created_s < JOIN_LIMIT_S
+        and not (view.loads.get(node.name) or EMPTY).balloons
+    ]
+    if not new:
+        return frozenset()
+    busy = view.census.by_state[NodeState.BUSY]
+    leaving = sum(KARPENTER_POOL_LABEL in node.labels and is_leaving(node) for node in busy)
+    new.sort(key=lambda node: (-node.created_s, node.name))
+    return frozenset(node.name for node in new[:leaving])
 
 
 def _left_alone(own: PoolCase, case: Case, why: Because) -> Outcome:

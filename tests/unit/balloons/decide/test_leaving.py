@@ -9,7 +9,7 @@ from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import LeaveNode, Memory, PoolDecision, Reason, ReleaseBalloon
 from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status import Standing, standing
-from tests.world import NOW, World, a_node, a_pool, later, nodes
+from tests.world import NOW, World, a_node, a_pool, later, nodes, work
 from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.selectors import LabelSelector
 from throttler.kube.taints import LEAVING_TAINTS, Taint, Toleration
@@ -134,6 +134,40 @@ def test_headroom_asks_for_one_node_in_the_place_of_one_that_goes() -> None:
     fleet.run(3)
     assert fleet.world.replicas() == 3
     assert sorted(fleet.balloons()) == ["", "n000", "n002"]
+
+
+def test_hold_leaves_a_new_node_to_the_work_of_one_that_goes() -> None:
+    """Karpenter made it for that work, counts the work until it is gone, and buys another node, every ten seconds,
+    while a balloon takes the room (read in the source of 1.15: the pods of a StatefulSet count while they end)."""
+    fleet = Fleet(3)
+    fleet.world.add(work("job", "n001"))
+    fleet.run(2)
+    fleet.taint("n001")
+    made_s = fleet.now.wall.timestamp()
+    fleet.world.nodes |= {name: a_node(name, labels=KARPENTER, created_s=made_s) for name in ("new", "newer")}
+    decision = fleet.run(2)
+    assert len(fleet.balloons()) == 3, "one of the two, whichever the scheduler takes, is not held"
+    assert decision.because.sentence == "1 node stays free for pods that will take it"
+    fleet.world.remove_node("n001")
+    fleet.run(2)
+    assert set(fleet.balloons()) == {"n000", "n002", "new", "newer"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels", "age_s"),
+    [({}, KARPENTER, 900.0), ({}, {}, 0.0), ({"mode": Mode.HEADROOM, "size": 3, "max_size": 6}, KARPENTER, 0.0)],
+    ids=["an old node", "a node of another autoscaler", "Headroom buys"],
+)
+def test_other_idle_nodes_are_held_beside_work_that_goes(
+    spec: dict[str, object], labels: dict[str, str], age_s: float
+) -> None:
+    fleet = Fleet(3, **spec)
+    fleet.world.add(work("job", "n001"))
+    fleet.run(2)
+    fleet.taint("n001")
+    fleet.world.nodes["idle"] = a_node("idle", labels=labels, created_s=fleet.now.wall.timestamp() - age_s)
+    fleet.run(2)
+    assert "idle" in fleet.balloons()
 
 
 @settings(max_examples=40, deadline=None)
