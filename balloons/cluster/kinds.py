@@ -300,6 +300,7 @@ _POD_STATUS = {
     "reason": True,
     "startTime": True,
     "nominatedNodeName": True,
+    "extendedResourceClaimStatus": {},
     "conditions": _CONDITIONS,
 }
 _AMOUNTS = {"name": True, "allocatedResources": True, "resources": {"requests": True}}

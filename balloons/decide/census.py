@@ -176,9 +176,12 @@ _ITS_OWN_SLOT = ("pods", 1000)
 
 
 def has_room(node: Node, load: NodeLoad, requests: Resources) -> bool:
-    """Whether a pod with these requests fits on the node beside everything there that is no balloon."""
+    """Whether a pod with these requests fits on the node beside everything there that is no balloon.
+
+    Nothing does beside work that claims devices: how many it leaves is not known, and it may ask for no cpu at all.
+    """
     allocatable, daemons, others = node.allocatable, load.daemons, load.others
-    return all(
+    return not load.claims_devices and all(
         milli + daemons.get(name, 0) + others.get(name, 0) <= allocatable.get(name, 0)
         for name, milli in (*requests.items(), _ITS_OWN_SLOT)
     )
@@ -186,9 +189,10 @@ def has_room(node: Node, load: NodeLoad, requests: Resources) -> bool:
 
 def _is_crowded(node: Node, load: NodeLoad, requests: Resources) -> bool:
     """Whether work takes something of which too little is left for these requests; what the node itself lacks, such as
-    a device that is broken, is not the doing of whoever looks at it with a debug pod."""
+    a device that is broken, is not the doing of whoever looks at it with a debug pod. Whoever claims devices has taken
+    them, however little else it asks for."""
     allocatable, daemons, others = node.allocatable, load.daemons, load.others
-    return any(
+    return load.claims_devices or any(
         requests[name] + daemons.get(name, 0) + milli > allocatable.get(name, 0)
         for name, milli in others.items()
         if milli and name in requests

@@ -338,7 +338,7 @@ class _Fitting:
     requests: Mapping[str, Resources | None]
     loads: Mapping[str, NodeLoad]
     rules: Rules
-    _known: dict[tuple[str, int, int, int], bool] = field(default_factory=dict)
+    _known: dict[tuple[str, int, int, int, bool], bool] = field(default_factory=dict)
 
     def free_beside_work(self, census: Census) -> dict[str, NodeState]:
         """What nodes are that run work, but so little of it that a balloon has its room beside it."""
@@ -371,7 +371,7 @@ class _Fitting:
 
     def _takes(self, node: Node, load: NodeLoad) -> bool:
         """Where the shape has no size nothing is known to be short."""
-        kind = (node.instance_type, id(node.allocatable), id(load.daemons), id(load.others))
+        kind = (node.instance_type, id(node.allocatable), id(load.daemons), id(load.others), load.claims_devices)
         known = self._known.get(kind)
         if known is None:
             requests = self.requests.get(self.shapes.of(node))

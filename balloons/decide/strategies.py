@@ -42,7 +42,14 @@ from balloons.decide.decision_and_reasons import (
 )
 from balloons.decide.pool_view_and_schedule import PoolView, pool_of, wanted_size
 from balloons.decide.settings import DecideSettings
-from balloons.decide.wanted_nodes import VICTIM_COST, Holding, Target, balloons_by_shape, choose_nodes
+from balloons.decide.wanted_nodes import (
+    VICTIM_COST,
+    Holding,
+    Target,
+    balloons_by_shape,
+    choose_nodes,
+    is_beside_claims,
+)
 from balloons.view.claim import deployment_name
 from balloons.view.node_load_and_devices import EMPTY
 from balloons.view.shape import ANY_TYPE, Shape
@@ -360,8 +367,10 @@ def buffer(
     """
     actions: list[Action] = []
     too_small: list[str] = []
-    balloons = view.census.balloons
-    held = Counter([b.shape for state in balloons if state is not NodeState.BUSY for b in balloons[state]])
+    bound = view.census.balloons.items()
+    held = Counter(
+        [b.shape for state, here in bound for b in here if state is not NodeState.BUSY or is_beside_claims(b, view)]
+    )
     shapes = view.shapes.by_name.values()
     wanted = [shape for shape in shapes if _stays(view, shape, holding.replicas[shape.name])]
     for shape in wanted:

@@ -6,7 +6,8 @@ A balloon is in exactly one place: on a chosen node; `stuck` on a node that is n
 joining: moving it gains nothing, and the node may come back); about to give way (`released` or left to the
 scheduler on a reserved node); or a victim (surplus, on a busy node, doubled, on a node of another pool, or on one
 that an autoscaler is about to remove: Karpenter buys a node for every pod that it finds there, and if the pool held
-that one besides, it would grow by each node that is replaced).
+that one besides, it would grow by each node that is replaced). Beside work that claims devices a balloon is stuck as
+well: nothing tells the scheduler that the node is full, and it would put the next one there.
 """
 
 import heapq
@@ -201,6 +202,7 @@ def hold(view: PoolView, free: Sequence[Node], aim: Target, staying: Sequence[Po
     # A balloon that its node is about to refuse is nothing to keep: the ReplicaSet takes it first.
     lost = {*view.alone, *(balloon.node for balloon in leaving)}
     stuck = [balloon for state in _STUCK for balloon in view.census.balloons[state] if balloon.node not in lost]
+    stuck += (balloon for balloon in view.census.balloons[NodeState.BUSY] if is_beside_claims(balloon, view))
     # Node by node only where some node keeps a balloon of another shape than its own: the answer is the same.
     is_mixed = any(own != wanted for own, wanted in view.shapes.beside_balloons)
     replicas = Counter([_shape_on(node, view, asked) for node in chosen]) if is_mixed else view.shapes.of_all(chosen)
@@ -221,7 +223,8 @@ def _victims(
 ) -> list[Pod]:
     """Balloons that hold nothing first (strays, on busy nodes, doubled), then those cut for another shape than their
     node's, then those on nodes that are not wanted."""
-    useless = [*view.claim.strays, *view.census.balloons[NodeState.BUSY]]
+    crowded = (balloon for balloon in view.census.balloons[NodeState.BUSY] if not is_beside_claims(balloon, view))
+    useless = [*view.claim.strays, *crowded]
     if view.census.doubled:
         names = {node.name for node in free}
         useless += [balloon for balloon in view.census.doubled if balloon.node in names]
@@ -231,6 +234,11 @@ def _victims(
         return useless
     kept = {node.name for node in chosen}
     return useless + _first_on((node for node in free if node.name not in kept), view)
+
+
+def is_beside_claims(balloon: Pod, view: PoolView) -> bool:
+    """Whether the balloon stays where it is although its node is busy: work there claims devices."""
+    return (view.loads.get(balloon.node) or EMPTY).claims_devices
 
 
 def _misfits(view: PoolView, chosen: Sequence[Node], unlike: Collection[tuple[str, str]]) -> dict[ObjectKey, str]:

@@ -4,8 +4,8 @@ Pods out of what a user wrote: pods themselves, lists of them, and workloads by 
 on them, one class of pods at a time: what is left of each, and how a class is spread.
 
 A subset of the scheduler's filters (balloons.decide.release): requests, node labels, taints, one pod of a kind per
-host, even spread over hosts. Pods with rules beyond these (volumes, zones, affinity to others) are placed by these
-alone, and counted as `unjudged`.
+host, even spread over hosts. Pods with rules beyond these (volumes, zones, affinity to others, claims of devices) are
+placed by these alone, and counted as `unjudged`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

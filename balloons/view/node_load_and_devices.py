@@ -23,7 +23,8 @@ class NodeLoad(msgspec.Struct, frozen=True, gc=False):
 
     `work` counts pods above the balloons' priority (they make a node busy), `scavengers` those at or below it
     (balloons never preempt them). `daemons` is requested by DaemonSet and mirror pods, `others` by work
-    and scavengers, both in milli-units. `balloons` are the live balloon pods, oldest first.
+    and scavengers, both in milli-units. `balloons` are the live balloon pods, oldest first. `claims_devices`: work or
+    scavengers have devices by a claim, which nothing here counts.
     """
 
     work: int = 0
@@ -31,6 +32,7 @@ class NodeLoad(msgspec.Struct, frozen=True, gc=False):
     daemons: Resources = msgspec.field(default_factory=lambda: _NOTHING)
     others: Resources = msgspec.field(default_factory=lambda: _NOTHING)
     balloons: tuple[Pod, ...] = ()
+    claims_devices: bool = False
 
 
 EMPTY = NodeLoad()
@@ -53,7 +55,8 @@ def load_of(pods: Iterable[Pod], balloon_priority: int) -> NodeLoad:
             balloons.append(pod)
     above = sum([pod.priority > balloon_priority for pod in work])
     ordered = tuple(sorted(balloons, key=_age) if len(balloons) > 1 else balloons)
-    return NodeLoad(above, len(work) - above, _sum(daemons), _sum(work), ordered)
+    claims_devices = any(pod.claims_devices for pod in work)
+    return NodeLoad(above, len(work) - above, _sum(daemons), _sum(work), ordered, claims_devices)
 
 
 def among_scavengers(load: NodeLoad, strays: Collection[Pod]) -> NodeLoad:
@@ -64,6 +67,7 @@ def among_scavengers(load: NodeLoad, strays: Collection[Pod]) -> NodeLoad:
         scavengers=load.scavengers + len(strays),
         others=_one(tuple(sorted(others.items()))),
         balloons=tuple(balloon for balloon in load.balloons if balloon not in strays),
+        claims_devices=load.claims_devices or any(stray.claims_devices for stray in strays),
     )
 
 

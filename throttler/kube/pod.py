@@ -140,6 +140,8 @@ class _PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     container_statuses: msgspec.Raw = _NONE
     init_container_statuses: msgspec.Raw = _NONE
     """Left as they came: only of the few pods that are resized just now they are read."""
+    extended_resource_claim_status: dict[str, Any] | None = None
+    """There where the scheduler has claimed devices that the pod asks for by number (KEP-5004, on since 1.36)."""
 
 
 class _ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -167,7 +169,8 @@ class Scheduling(msgspec.Struct, frozen=True, gc=False):
     `node_terms` are alternatives (any may hold), each a tuple of requirements that must all hold.
     `is_opaque` says that the pod has a rule that is not judged here (volumes, claims, spread, affinity to
     other pods); such pods are left to the scheduler. `is_one_per_node` is required anti-affinity to its own
-    labels by host name.
+    labels by host name; it is also said of a pod that asks for devices by claims alone, since how many of those fit on
+    a node nobody tells.
     """
 
     tolerations: tuple[Toleration, ...] = ()
@@ -211,6 +214,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     is_terminating: bool = False
     is_finished: bool = False
     is_preempted: bool = False
+    claims_devices: bool = False
+    """It has devices, or is to get some, by Dynamic Resource Allocation: no node counts them."""
     scheduling: Scheduling | None = None
 
 
@@ -225,6 +230,7 @@ def pod_from_wire(wire: PodWire, shared: Shared) -> Pod:
     metadata, spec, status = wire.metadata, wire.spec, wire.status
     conditions = {(c.type, c.status): c for c in status.conditions}
     ready, kind = conditions.get(("Ready", "True")), _kind(metadata, spec.priority)
+    requests = shared.merged(requests_of(spec, status))
     ready_at = ready.last_transition_time if ready is not None and kind is PodKind.BALLOON else None
     return Pod(
         key=key_of(metadata),
@@ -232,7 +238,7 @@ def pod_from_wire(wire: PodWire, shared: Shared) -> Pod:
         resource_version=metadata.resource_version,
         node=shared.one(spec.node_name),
         priority=spec.priority,
-        requests=shared.merged(requests_of(spec, status)),
+        requests=requests,
         kind=kind,
         owner=shared.one(metadata.controller),
         pool=shared.one(metadata.labels.get(POOL_LABEL, "")),
@@ -245,7 +251,8 @@ def pod_from_wire(wire: PodWire, shared: Shared) -> Pod:
         is_terminating=metadata.deletion_timestamp is not None,
         is_finished=status.phase in ("Succeeded", "Failed"),
         is_preempted=any(c.reason == "PreemptionByScheduler" for c in status.conditions),
-        scheduling=None if spec.node_name else _scheduling(wire, shared),
+        claims_devices=bool(spec.resource_claims) or status.extended_resource_claim_status is not None,
+        scheduling=None if spec.node_name else _scheduling(wire, requests, shared),
     )
 
 
@@ -323,9 +330,11 @@ def _amounts(container: _Container, said: Mapping[str, Mapping[str, str]]) -> di
     return parse_resources({**asked, **said[container.name]} if container.name in said else asked)
 
 
-def _scheduling(wire: PodWire, shared: Shared) -> Scheduling:
+def _scheduling(wire: PodWire, requests: Resources, shared: Shared) -> Scheduling:
     spec, status = wire.spec, wire.status
     affinity = spec.affinity or Affinity()
+    keeps_apart = affinity.pod_anti_affinity is not None and bool(affinity.pod_anti_affinity.required)
+    claims_alone = bool(spec.resource_claims) and not any("/" in name for name in requests)
     is_opaque = _is_opaque(wire, affinity)
     has_volumes = any(v.persistent_volume_claim is not None or v.ephemeral is not None for v in spec.volumes)
     return Scheduling(
@@ -338,7 +347,7 @@ def _scheduling(wire: PodWire, shared: Shared) -> Scheduling:
         is_bound_by_volumes=has_volumes and not is_opaque,
         cannot_preempt=spec.preemption_policy == "Never" or spec.scheduler_name != DEFAULT_SCHEDULER,
         scheduler=shared.one(spec.scheduler_name),
-        is_one_per_node=bool(affinity.pod_anti_affinity and affinity.pod_anti_affinity.required),
+        is_one_per_node=keeps_apart or claims_alone,
         is_tried=any(c.type == "PodScheduled" and c.reason == "Unschedulable" for c in status.conditions),
         nominated_node=status.nominated_node_name,
         gang=next((wire.metadata.labels[label] for label in GANG_LABELS if label in wire.metadata.labels), ""),

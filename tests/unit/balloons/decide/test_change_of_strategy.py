@@ -54,6 +54,17 @@ def test_no_node_is_asked_for_twice_while_the_strategy_changes(before: dict[str,
     }[after["strategy"]]
 
 
+def test_no_unit_stands_for_a_balloon_that_stays_beside_claimed_devices() -> None:
+    world, memory = World.of(a_pool(size=3, **BALLOON), nodes=nodes(3)), Memory()
+    for second, how in ((0, BALLOON), (10, BALLOON), (20, BUFFER), (30, BUFFER)):
+        world.change_pool(**how)
+        _, memory = step(world, memory, second)
+        world.settle()
+        world.pods |= {pod.key: pod for pod in [work("notebook", "n000", cpu="0", claims_devices=True)]}
+        units = sum(stored.spec["replicas"] for stored in world.buffers.values())
+        assert (len(world.balloons()), units) == (3, 0)
+
+
 def test_units_stay_on_the_nodes_that_no_balloon_holds_yet() -> None:
     world = World.of(a_pool(mode=Mode.HEADROOM, size=3, max_size=4, **BUFFER), nodes=nodes(3))
     _, memory = step(world, Memory())

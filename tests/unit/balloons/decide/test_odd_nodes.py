@@ -70,6 +70,26 @@ def test_a_small_pod_beside_a_balloon_changes_nothing(spec: dict[str, Any], cpu:
 
 
 @pytest.mark.parametrize("spec", MODES, ids=["hold", "headroom"])
+@pytest.mark.parametrize(("priority", "busy"), [(0, 1), (-10, 0)])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_node_whose_devices_work_has_claimed_is_not_warm(
+    spec: dict[str, Any], priority: int, busy: int, *, is_first: bool
+) -> None:
+    """A pod that has GPUs by a claim of Dynamic Resource Allocation need ask for no cpu: it runs beside any balloon.
+
+    So the scheduler may put a balloon beside it, and would put the next one there if that one went: it stays.
+    """
+    story = Story(a_pool(**spec), allocatable=BARE, count=4)
+    story.settled() if not is_first else None
+    nothing = parse_resources({"pods": "1"})
+    story.world.add(work("notebook", "n000", requests=nothing, priority=priority, claims_devices=True))
+    story.settled()
+    status = story.step().pools[0].status
+    assert (status.warm, status.busy, status.idle, status.pending) == (3, busy, 0, 0)
+    assert {balloon.node for balloon in story.world.balloons()} == set(story.world.nodes)
+
+
+@pytest.mark.parametrize("spec", MODES, ids=["hold", "headroom"])
 def test_a_node_with_a_small_pod_is_held_again_after_its_balloon_went(spec: dict[str, Any]) -> None:
     story = Story(a_pool(**spec)).settled()
     story.world.add(work("coredns", "n000", cpu="100m", requests=parse_resources({"cpu": "100m", "pods": "1"})))

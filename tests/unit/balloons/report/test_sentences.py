@@ -337,7 +337,7 @@ def test_pods_that_cannot_run_or_are_not_judged_are_told() -> None:
     given = {"pods": 4, "onNodesThere": 1, "onNewNodes": 0, "gangs": [], "unplaceable": [nowhere], "unjudged": 2}
     assert pods(document(pods=given))[1:] == (
         "1 pod cannot run: too large.",
-        "2 pods with rules that are not judged here (volumes, zones, other pods).",
+        "2 pods with rules that are not judged here (volumes, zones, other pods, claimed devices).",
     )
     assert pods(document()) == ()
 

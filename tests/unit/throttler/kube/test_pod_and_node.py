@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from throttler.joins.demand import nodes_of
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import GROUP_LABELS, Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire
-from throttler.kube.quantities_and_durations import QuantityError
+from throttler.kube.quantities_and_durations import QuantityError, parse_resources
 from throttler.kube.selectors import Requirement
 from throttler.kube.taints import (
     JOINING_TAINTS,
@@ -24,6 +25,7 @@ from throttler.kube.taints import (
 )
 
 ROOT = Path(__file__).parents[4]
+REFUSED = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
 
 
 def pod(metadata: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **spec: Any) -> Pod:
@@ -230,6 +232,36 @@ def test_for_whom_the_scheduler_makes_no_room(
     seen = pod({}, **spec).scheduling
     assert seen is not None
     assert (seen.cannot_preempt, seen.is_bound_by_volumes) == (cannot_preempt, is_bound_by_volumes)
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "claims_devices"),
+    [
+        ({}, {}, False),
+        ({"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]}, {}, True),
+        ({"nodeName": "n"}, {"extendedResourceClaimStatus": {"resourceClaimName": "p-extended-x"}}, True),
+    ],
+)
+def test_who_has_devices_that_no_request_counts(
+    spec: dict[str, Any], status: dict[str, Any], *, claims_devices: bool
+) -> None:
+    assert pod(status=status, **spec).claims_devices is claims_devices
+
+
+@pytest.mark.parametrize(
+    ("requests", "is_one_per_node"), [({"cpu": "4"}, True), ({"cpu": "4", "nvidia.com/gpu": "1"}, False)]
+)
+def test_a_pod_that_asks_for_devices_by_claims_alone_is_taken_for_one_that_fills_its_node(
+    requests: dict[str, str], *, is_one_per_node: bool
+) -> None:
+    """Its cpu says nothing of them: by that alone forty pods with eight GPUs each would share a node."""
+    claims = [{"name": "gpus", "resourceClaimTemplateName": "eight-gpus"}]
+    training = [
+        pod({"name": name}, containers=[asks(**requests)], resourceClaims=claims, status=REFUSED) for name in "abc"
+    ]
+    size = parse_resources({"cpu": "192", "memory": "2Ti", "pods": "110", "nvidia.com/gpu": "8"})
+    machine = Node("n", "u", "1", {}, size)
+    assert nodes_of(training, (machine,)) == (3 if is_one_per_node else 1)
 
 
 def anti_affinity(**term: Any) -> dict[str, Any]:
