@@ -303,15 +303,17 @@ _POD_STATUS = {
     "extendedResourceClaimStatus": {},
     "conditions": _CONDITIONS,
 }
-_AMOUNTS = {"name": True, "allocatedResources": True, "resources": {"requests": True}}
+_HELD: Mapping[str, Keep] = {"allocatedResources": True, "resources": {"requests": True}}
+_AMOUNTS = {"name": True, **_HELD}
 
 
 def _pod_status(value: Any) -> Any:
-    """With what containers have, where that may be something else than they ask for: of the few that are resized."""
+    """With what it and its containers have, where that may be something else than they ask for: of the few that are
+    resized."""
     if not isinstance(value, dict):
         return None
     is_resized = any(text(condition, "type") in RESIZES for condition in parts(value, "conditions"))
-    amounts = {"containerStatuses": _AMOUNTS, "initContainerStatuses": _AMOUNTS} if is_resized else {}
+    amounts = {"containerStatuses": _AMOUNTS, "initContainerStatuses": _AMOUNTS, **_HELD} if is_resized else {}
     return _cut(value, {**_POD_STATUS, **amounts})
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference, key_of, seconds_of
 from throttler.kube.node import HOST_LABEL, Shared
-from throttler.kube.quantities_and_durations import Resources, larger, parse_quantity, parse_resources, total
+from throttler.kube.quantities_and_durations import Resources, larger, minus, parse_quantity, parse_resources, total
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.kube.taints import Toleration
 
@@ -129,7 +129,7 @@ class _PodCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     last_transition_time: str | None = None
 
 
-_NONE = msgspec.Raw(b"[]")
+_NONE, _NOTHING = msgspec.Raw(b"[]"), msgspec.Raw(b"{}")
 
 
 class _PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -139,7 +139,10 @@ class _PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     conditions: tuple[_PodCondition, ...] = ()
     container_statuses: msgspec.Raw = _NONE
     init_container_statuses: msgspec.Raw = _NONE
-    """Left as they came: only of the few pods that are resized just now they are read."""
+    allocated_resources: msgspec.Raw = _NOTHING
+    resources: msgspec.Raw = _NOTHING
+    """Left as they came: only of the few pods that are resized just now they are read. The last two are of the pod as a
+    whole, with its overhead."""
     extended_resource_claim_status: dict[str, Any] | None = None
     """There where the scheduler has claimed devices that the pod asks for by number (KEP-5004, on since 1.36)."""
 
@@ -153,6 +156,8 @@ class _ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 _statuses_decoder = msgspec.json.Decoder(tuple[_ContainerStatus, ...])
+_amounts_decoder = msgspec.json.Decoder(dict[str, str])
+_requests_decoder = msgspec.json.Decoder(_ResourceRequests)
 
 
 class PodWire(msgspec.Struct, frozen=True, gc=False):
@@ -303,7 +308,8 @@ def requests_of(spec: _PodSpec, status: _PodStatus) -> dict[str, int]:
         in_force = {own.name: {**own.allocated_resources, **own.resources.requests} for own in said}
         effective = larger(effective, larger(_aggregated(spec, allocated), _aggregated(spec, in_force)))
     if spec.resources is not None:
-        effective.update(parse_resources(spec.resources.requests))
+        asked, held = parse_resources(spec.resources.requests), _held_as_a_whole(spec, status) if resize else {}
+        effective.update(held if is_refused and held else larger(asked, held))
     return total((effective, parse_resources(spec.overhead), {"pods": parse_quantity("1")}))
 
 
@@ -323,6 +329,18 @@ def _aggregated(spec: _PodSpec, said: Mapping[str, Mapping[str, str]]) -> dict[s
         else:
             starting = larger(starting, total((sidecars, own)))
     return larger(total((running, sidecars)), starting)
+
+
+def _held_as_a_whole(spec: _PodSpec, status: _PodStatus) -> dict[str, int]:
+    """What the node has allocated to the pod as a whole, or what is in force, whichever is more; without its overhead,
+    and only of resources that a pod may ask for as a whole."""
+    allocated = parse_resources(_amounts_decoder.decode(status.allocated_resources))
+    in_force = parse_resources(_requests_decoder.decode(status.resources).requests)
+    held = minus(larger(allocated, in_force), parse_resources(spec.overhead))
+    return {name: milli for name, milli in held.items() if name in _CPU_AND_MEMORY or name.startswith("hugepages-")}
+
+
+_CPU_AND_MEMORY = ("cpu", "memory")
 
 
 def _amounts(container: _Container, said: Mapping[str, Mapping[str, str]]) -> dict[str, int]:

@@ -106,6 +106,7 @@ POD = {
         "reason": "Evicted",
         "startTime": "2026-11-21T11:00:00Z",
         "nominatedNodeName": "n2",
+        "extendedResourceClaimStatus": {},
         "conditions": [CONDITION],
     },
 }
@@ -166,15 +167,14 @@ def test_nothing_beside_what_is_read_of_a_pod_is_kept() -> None:
     assert of(kinds.EVENTS, {**spoiled(EVENT), "series": EVENT["series"]}) == EVENT
 
 
-def test_what_containers_have_is_kept_of_pods_that_are_resized_in_place_alone() -> None:
+def test_what_pods_have_is_kept_of_pods_that_are_resized_in_place_alone() -> None:
     """The commands took a pod whose node can never give more for as large as it asks to be."""
     given = [{"name": "main", "allocatedResources": {"cpu": "1"}, "resources": {"requests": {"cpu": "1"}}}]
     for condition, is_kept in (("PodResizePending", True), ("PodResizeInProgress", True), ("Ready", False)):
-        told = {"conditions": [{"type": condition, "status": "True"}], "containerStatuses": given}
-        status = of(kinds.PODS, {"status": {**told, "initContainerStatuses": given}})["status"]
-        assert [status.get(name) for name in ("containerStatuses", "initContainerStatuses")] == [
-            given if is_kept else None
-        ] * 2
+        whole = {name: value for name, value in given[0].items() if name != "name"}
+        had = {"containerStatuses": given, "initContainerStatuses": given, **whole}
+        told = {"conditions": [{"type": condition, "status": "True"}]}
+        assert of(kinds.PODS, {"status": {**told, **had}})["status"] == {**told, **(had if is_kept else {})}
 
 
 def spoiled(value: Any, name: str = "") -> Any:

@@ -41,6 +41,10 @@ def node(metadata: dict[str, Any] | None = None, status: dict[str, Any] | None =
     return node_from_wire(msgspec.json.decode(text.encode(), type=NodeWire), Shared())
 
 
+def as_a_whole(allocated: str, in_force: str) -> dict[str, Any]:
+    return {"allocatedResources": {"cpu": allocated}, "resources": {"requests": {"cpu": in_force}}}
+
+
 def asks(restart_policy: str = "", **requests: str) -> dict[str, Any]:
     policy = {"restartPolicy": restart_policy} if restart_policy else {}
     return {"name": "c", "resources": {"requests": requests}, **policy}
@@ -112,6 +116,25 @@ def test_a_sidecar_that_is_resized_in_place_takes_the_larger_amount_too() -> Non
     status = resized("", "PodResizeInProgress", initContainerStatuses=[in_status("3", "3")])
     spec = {"containers": [{"name": "main"}], "initContainers": [asks("Always", cpu="1")]}
     assert pod(status=status, **spec).requests["cpu"] == 3000
+
+
+@pytest.mark.parametrize(
+    ("status", "cpu"),
+    [
+        (resized("", "PodResizeInProgress", **as_a_whole("5", "3")), 5000),
+        (resized("", "PodResizeInProgress", **as_a_whole("3", "5")), 5000),
+        (resized("Deferred", **as_a_whole("1", "1")), 2250),
+        (resized("Infeasible", **as_a_whole("1", "1")), 1000),
+        (resized("Infeasible"), 2250),
+        (as_a_whole("8", "8"), 2250),
+    ],
+    ids=["shrinks", "grows", "waits", "refused", "nothing said", "no resize"],
+)
+def test_a_pod_that_is_resized_as_a_whole_takes_what_the_scheduler_counts(status: dict[str, Any], cpu: int) -> None:
+    """By the same function with InPlacePodLevelResourcesVerticalScaling, which is on since 1.36; with an overhead."""
+    whole = {"requests": {"cpu": "2"}}
+    requests = pod(status=status, containers=[asks(cpu="1")], resources=whole, overhead={"cpu": "250m"}).requests
+    assert requests == {"cpu": cpu, "pods": 1000}
 
 
 def test_a_pod_with_an_unreadable_quantity_is_an_error_of_its_own() -> None:
