@@ -326,8 +326,10 @@ def _is_to_be_scheduled(pod: Pod, balloon_priority: int) -> bool:
 
 
 def _is_judged_here(pod: Pod) -> bool:
+    """Claims of devices are judged where nobody else makes room: the scheduler knows which nodes have such devices."""
     how = pod.scheduling
-    return how is not None and (not how.is_opaque or how.is_bound_by_volumes)
+    is_starving = how is not None and how.is_bound_by_claims and how.cannot_preempt
+    return is_starving or (how is not None and (not how.is_opaque or how.is_bound_by_volumes))
 
 
 def _classes(pods: Iterable[Pod]) -> list[_Class]:

@@ -187,6 +187,8 @@ class Scheduling(msgspec.Struct, frozen=True, gc=False):
     is_opaque: bool = False
     is_bound_by_volumes: bool = False
     """It is opaque by nothing but its volumes."""
+    is_bound_by_claims: bool = False
+    """It is opaque by nothing but its claims of devices, and its volumes."""
     cannot_preempt: bool = False
     """Nobody makes room for it: its priority may not preempt, or another scheduler serves it."""
     scheduler: str = DEFAULT_SCHEDULER
@@ -352,8 +354,8 @@ def _scheduling(wire: PodWire, requests: Resources, shared: Shared) -> Schedulin
     spec, status = wire.spec, wire.status
     affinity = spec.affinity or Affinity()
     keeps_apart = affinity.pod_anti_affinity is not None and bool(affinity.pod_anti_affinity.required)
-    claims_alone = bool(spec.resource_claims) and not any("/" in name for name in requests)
-    is_opaque = _is_opaque(wire, affinity)
+    has_rules, has_claims = _has_rules(wire, affinity), bool(spec.resource_claims)
+    claims_alone = has_claims and not any("/" in name for name in requests)
     has_volumes = any(v.persistent_volume_claim is not None or v.ephemeral is not None for v in spec.volumes)
     return Scheduling(
         tolerations=shared.one(spec.tolerations),
@@ -361,8 +363,9 @@ def _scheduling(wire: PodWire, requests: Resources, shared: Shared) -> Schedulin
         node_terms=shared.one(node_terms(affinity)),
         is_gated=bool(spec.scheduling_gates),
         gates=shared.one(tuple(gate.name for gate in spec.scheduling_gates)),
-        is_opaque=has_volumes or is_opaque,
-        is_bound_by_volumes=has_volumes and not is_opaque,
+        is_opaque=has_volumes or has_claims or has_rules,
+        is_bound_by_volumes=has_volumes and not (has_claims or has_rules),
+        is_bound_by_claims=has_claims and not has_rules,
         cannot_preempt=spec.preemption_policy == "Never" or spec.scheduler_name != DEFAULT_SCHEDULER,
         scheduler=shared.one(spec.scheduler_name),
         is_one_per_node=keeps_apart or claims_alone,
@@ -378,13 +381,12 @@ def node_terms(affinity: Affinity) -> tuple[tuple[Requirement, ...], ...]:
     return tuple(term.match_expressions for term in required.node_selector_terms) if required else ()
 
 
-def _is_opaque(wire: PodWire, affinity: Affinity) -> bool:
-    """Whether a rule that is not judged here, besides its volumes, says where the pod may go."""
+def _has_rules(wire: PodWire, affinity: Affinity) -> bool:
+    """Whether a rule that is not judged here, besides its volumes and claims, says where the pod may go."""
     spec = wire.spec
     required = affinity.node_affinity.required if affinity.node_affinity else None
     return any(
         (
-            bool(spec.resource_claims),
             any(c.when_unsatisfiable == "DoNotSchedule" for c in spec.topology_spread_constraints),
             bool(affinity.pod_affinity and affinity.pod_affinity.required),
             affinity.pod_anti_affinity is not None and not _avoids_only_itself(wire, affinity.pod_anti_affinity),

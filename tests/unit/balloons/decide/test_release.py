@@ -89,14 +89,27 @@ def test_a_single_pod_is_left_to_the_scheduler() -> None:
     assert decided.pools[0].because.reason is Reason.RESERVED
 
 
+CLAIMS = {"is_opaque": True, "is_bound_by_claims": True}
+
+
 @pytest.mark.parametrize(
-    "how", [{"cannot_preempt": True}, {"is_opaque": True, "is_bound_by_volumes": True}], ids=["never", "volumes"]
+    "how",
+    [
+        {"cannot_preempt": True},
+        {"is_opaque": True, "is_bound_by_volumes": True},
+        {**CLAIMS, "is_one_per_node": True, "cannot_preempt": True},
+    ],
+    ids=["never", "volumes", "never, and claims"],
 )
 def test_a_pod_that_nobody_makes_room_for_gets_a_node_even_alone(how: dict[str, bool]) -> None:
     decided = decided_for(warm_world(), gang(1, **how))
     assert len(released(decided)) == 1
     applied = [action for action in actions(decided) if isinstance(action, ApplyObject)]
     assert [action.replicas for action in applied] == [5]
+
+
+def test_pods_with_claims_are_left_to_a_scheduler_that_preempts_for_them() -> None:
+    assert not actions(decided_for(warm_world(), gang(4, **CLAIMS)))
 
 
 def test_a_pod_that_did_not_take_its_node_is_tried_again_later() -> None:

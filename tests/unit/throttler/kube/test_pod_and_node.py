@@ -239,22 +239,24 @@ def test_what_the_scheduler_would_ask_for_an_unbound_pod() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "cannot_preempt", "is_bound_by_volumes"),
+    ("spec", "cannot_preempt", "bound_by"),
     [
-        ({}, False, False),
-        ({"preemptionPolicy": "PreemptLowerPriority", "schedulerName": "default-scheduler"}, False, False),
-        ({"preemptionPolicy": "Never"}, True, False),
-        ({"schedulerName": "volcano"}, True, False),
-        ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, False, True),
-        ({"volumes": [{"name": "v", "ephemeral": {}}], "hostNetwork": True}, False, False),
+        ({}, False, ""),
+        ({"preemptionPolicy": "PreemptLowerPriority", "schedulerName": "default-scheduler"}, False, ""),
+        ({"preemptionPolicy": "Never"}, True, ""),
+        ({"schedulerName": "volcano"}, True, ""),
+        ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, False, "volumes"),
+        ({"volumes": [{"name": "v", "ephemeral": {}}], "hostNetwork": True}, False, ""),
+        ({"resourceClaims": [{"name": "c"}], "schedulerName": "volcano"}, True, "claims"),
+        ({"resourceClaims": [{"name": "c"}], "volumes": [{"name": "v", "ephemeral": {}}]}, False, "claims"),
+        ({"resourceClaims": [{"name": "c"}], "hostNetwork": True}, False, ""),
     ],
 )
-def test_for_whom_the_scheduler_makes_no_room(
-    spec: dict[str, Any], cannot_preempt: bool, is_bound_by_volumes: bool
-) -> None:
+def test_for_whom_the_scheduler_makes_no_room(spec: dict[str, Any], cannot_preempt: bool, bound_by: str) -> None:
     seen = pod({}, **spec).scheduling
     assert seen is not None
-    assert (seen.cannot_preempt, seen.is_bound_by_volumes) == (cannot_preempt, is_bound_by_volumes)
+    assert seen.cannot_preempt is cannot_preempt
+    assert (seen.is_bound_by_volumes, seen.is_bound_by_claims) == (bound_by == "volumes", bound_by == "claims")
 
 
 @pytest.mark.parametrize(
