@@ -41,6 +41,7 @@ from balloons.view.shape import (
     counted_by_nodes,
     explicit_shape,
     extended,
+    is_any_settled,
     pod_requests,
     remembered_shapes,
     shapes_of,
@@ -257,7 +258,11 @@ def _shapes_and_requests(
     wall_s: float,
 ) -> tuple[Shapes, dict[str, Resources | None]]:
     """The pool's shapes, and what a balloon of each asks for: as measured on its nodes, or as `stored` pod templates
-    say of shapes of which no node is up. `counted` is what explicit requests ask of nodes."""
+    say of shapes of which no node is up. `counted` is what explicit requests ask of nodes.
+
+    No balloon asks for devices that a DRA driver gives. It would get them by a claim, and the scheduler takes claimed
+    devices from nobody (KEP-5690 is about to change that): whoever needs them would wait behind the balloon for ever.
+    """
     remembered = remembered_shapes(stored)
     if counted:
         shapes = explicit_shape(census.measured, counted[EXPLICIT])
@@ -266,7 +271,13 @@ def _shapes_and_requests(
     vacant = {name: shape for name, shape in remembered.items() if name not in shapes.by_name}
     shapes = replace(shapes, by_name={**shapes.by_name, **vacant})
     in_use = {name: pod_requests(template) for name, template in stored.items()}
+    claiming = {balloon.shape for here in census.balloons.values() for balloon in here if balloon.claims_devices}
+    for name in claiming & shapes.by_name.keys() - vacant.keys():
+        # A driver has taken the place of the plugin that the requests in use go on waiting for.
+        in_use[name] = {of: milli for of, milli in (in_use.get(name) or {}).items() if "/" not in of} or None
     requests = {name: balloon_requests(pool, shape, in_use.get(name)) for name, shape in shapes.by_name.items()}
+    if counted and (in_use.get(EXPLICIT) == counted[EXPLICIT] or is_any_settled(census.measured, wall_s)):
+        requests |= counted
     tried = _types_tried(pool, claim, shapes, any_type_terms)
     if (wanted := requests.get(shapes.main)) and _takes_any_type(pool, shapes, tried):
         any_type = Shape(ANY_TYPE, "", {}, is_vacant=True, other_than=tried)

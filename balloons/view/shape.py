@@ -235,6 +235,11 @@ def counted_by_nodes(measured: Mapping[Kind, _Alike], requests: Resources) -> Re
     return {name: milli for name, milli in requests.items() if "/" not in name or name in named}
 
 
+def is_any_settled(measured: Mapping[Kind, _Alike], wall_s: float) -> bool:
+    """Whether some node is old enough to name all devices that a plugin gives it."""
+    return any(wall_s - node.created_s >= SETTLED_S for alike in measured.values() for node, _ in alike)
+
+
 def explicit_shape(measured: Mapping[Kind, _Alike], requests: Resources) -> Shapes:
     """The one shape of a pool whose balloons have these explicit requests, whatever its machines are."""
     of_kind = {(instance_type, size): EXPLICIT for instance_type, size, _, _ in measured}

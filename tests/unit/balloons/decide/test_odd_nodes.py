@@ -197,6 +197,43 @@ def test_no_node_is_short_of_explicit_devices_that_none_names() -> None:
     assert (decided.pools[0].status.idle, story.world.replicas(), notes(decided)) == (3, 3, [])
 
 
+def asked_for(story: Story) -> dict[str, str]:
+    (stored,) = story.world.deployments.values()
+    requests: dict[str, str] = stored.spec["template"]["spec"]["containers"][0]["resources"]["requests"]
+    return requests
+
+
+@pytest.mark.parametrize(("age_s", "asked"), [(60.0, {"cpu": "100", "nvidia.com/gpu": "8"}), (901.0, {"cpu": "100"})])
+def test_an_explicit_balloon_claims_no_devices_of_a_dra_driver(age_s: float, asked: dict[str, str]) -> None:
+    """Since 1.36 a DRA driver serves them by number, too. No preemption takes them from a balloon: work would wait."""
+    story = Story(a_pool(shape=EXPLICIT), allocatable=BARE, created_s=NOW.wall.timestamp() - age_s)
+    story.step()
+    assert asked_for(story) == asked
+    for name in story.world.nodes:
+        story.world.change_node(name, created_s=NOW.wall.timestamp())
+    story.settled()
+    assert asked_for(story) == asked, "new nodes alone are no news"
+    story.world.change_node("n000", allocatable=GPUS)
+    story.step()
+    assert asked_for(story) == {"cpu": "100", "nvidia.com/gpu": "8"}, "a device plugin gives them after all"
+
+
+def test_balloons_ask_for_no_gpu_once_one_has_got_it_by_a_claim() -> None:
+    """A DRA driver has taken the place of the device plugin: nodes go on saying that they have no GPU at all."""
+    story = Story(a_pool()).settled()
+    for name in story.world.nodes:
+        story.world.change_node(name, allocatable={**GPUS, "nvidia.com/gpu": 0})
+    story.settled()
+    assert asked_for(story)["nvidia.com/gpu"] == "8", "the plugin may be restarting"
+    balloon = story.world.balloons()[0]
+    story.world.pods[balloon.key] = msgspec.structs.replace(balloon, claims_devices=True)
+    story.step()
+    assert "nvidia.com/gpu" not in asked_for(story)
+    story.world.pods[balloon.key] = balloon
+    story.settled()
+    assert "nvidia.com/gpu" not in asked_for(story)
+
+
 def test_an_explicit_balloon_stays_on_a_node_that_loses_a_gpu() -> None:
     story = Story(a_pool(shape=EXPLICIT)).settled()
     story.world.change_node("n000", allocatable={**GPUS, "nvidia.com/gpu": 7_000})
