@@ -43,7 +43,7 @@ _REFERENCES = frozenset(
 """Fields that name an object, which need not be in any list, or an item that is named so."""
 _NAMING = frozenset(
     """nodeName nominatedNodeName priorityClassName runtimeClassName resourceClaimName resourceClaimTemplateName
-    serviceAccountName serviceAccount namespace schedulerName""".split()  # noqa: SIM905
+    serviceAccountName serviceAccount namespace schedulerName podGroupName""".split()  # noqa: SIM905
 )
 """Fields whose text is a name."""
 _QUOTED = re.compile(r'"([^"]{1,256})"')

@@ -357,6 +357,7 @@ _POD_SPEC = {
     "tolerations": True,
     "topologySpreadConstraints": True,
     "schedulingGates": True,
+    "schedulingGroup": {"podGroupName": True},
     "resourceClaims": True,
     "hostNetwork": True,
     "terminationGracePeriodSeconds": True,

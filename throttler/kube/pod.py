@@ -32,7 +32,8 @@ GANG_LABELS = (
     "pod-group.scheduling.sigs.k8s.io",
     "kueue.x-k8s.io/pod-group-name",
 )
-"""Labels that name a pod's gang: of scheduler-plugins, now and formerly, and of Kueue for groups of plain pods."""
+"""Labels that name a pod's gang: of scheduler-plugins, now and formerly, and of Kueue for groups of plain pods. Gangs of
+Kubernetes itself (KEP-4671) are named in the spec."""
 
 
 class PodKind(enum.Enum):
@@ -103,6 +104,13 @@ class _SchedulingGate(msgspec.Struct, frozen=True, gc=False):
     name: str = ""
 
 
+class _SchedulingGroup(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    pod_group_name: str = ""
+
+
+_NO_GROUP = _SchedulingGroup()
+
+
 class _PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     node_name: str = ""
     priority: int = 0
@@ -117,6 +125,7 @@ class _PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[_SpreadConstraint, ...] = ()
     scheduling_gates: tuple[_SchedulingGate, ...] = ()
+    scheduling_group: _SchedulingGroup = _NO_GROUP
     volumes: tuple[_Volume, ...] = ()
     resource_claims: tuple[dict[str, Any], ...] = ()
     host_network: bool = False
@@ -351,7 +360,7 @@ def _amounts(container: _Container, said: Mapping[str, Mapping[str, str]]) -> di
 
 
 def _scheduling(wire: PodWire, requests: Resources, shared: Shared) -> Scheduling:
-    spec, status = wire.spec, wire.status
+    spec, status, labels = wire.spec, wire.status, wire.metadata.labels
     affinity = spec.affinity or Affinity()
     keeps_apart = affinity.pod_anti_affinity is not None and bool(affinity.pod_anti_affinity.required)
     has_rules, has_claims = _has_rules(wire, affinity), bool(spec.resource_claims)
@@ -371,7 +380,7 @@ def _scheduling(wire: PodWire, requests: Resources, shared: Shared) -> Schedulin
         is_one_per_node=keeps_apart or claims_alone,
         is_tried=any(c.type == "PodScheduled" and c.reason == "Unschedulable" for c in status.conditions),
         nominated_node=status.nominated_node_name,
-        gang=next((wire.metadata.labels[label] for label in GANG_LABELS if label in wire.metadata.labels), ""),
+        gang=next((labels[label] for label in GANG_LABELS if label in labels), spec.scheduling_group.pod_group_name),
     )
 
 

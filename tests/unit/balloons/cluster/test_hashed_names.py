@@ -134,7 +134,7 @@ def test_no_name_that_went_in_is_anywhere_in_the_dump() -> None:
 
 MENTIONED = """globex-orders globex-nodes globex-claim globex-pull globex-gpu-asg acme-prod-9 acme-wl
     globex-sandbox globex-evicted payments-worker globex-shop bob@globex.example globex-flood globex-crew globex-sched
-    globex-crisis globex-gang globex-motto pull.globex.example globex-guarded globex-team""".split()  # noqa: SIM905
+    globex-crisis globex-gang globex-motto pull.globex.example globex-guarded globex-team globex-crowd""".split()  # noqa: SIM905
 """Names of what no list of a dump holds, and of what is only mentioned."""
 STATUS = """nodeGroups:
 - health:
@@ -156,6 +156,7 @@ def names_that_are_only_mentioned() -> dict[kinds.Kind, list[dict[str, object]]]
     paused = {"kube-balloons.github.io/pause-reason": "globex-crisis, ask Bob"}
     pod = {"metadata": {"name": "api-0", "namespace": "shop", "labels": labels, "annotations": gang},
            "spec": {"containers": containers, "resourceClaims": claims, "schedulerName": "globex-sched",
+                    "schedulingGroup": {"podGroupName": "globex-crowd"},
                     "tolerations": [{"key": "acme/team", "value": "globex-team"},
                                     {"key": "topology.kubernetes.io/zone", "value": "eu-1b"}]}}  # fmt: skip
     failing = "Back-off restarting failed container payments-worker in pod api-0_shop(0b1f)"

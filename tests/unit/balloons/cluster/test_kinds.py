@@ -52,6 +52,7 @@ POD_SPEC = {
     "tolerations": [{"operator": "Exists"}],
     "topologySpreadConstraints": [{"maxSkew": 1}],
     "schedulingGates": [{"name": "g"}],
+    "schedulingGroup": {"podGroupName": "g"},
     "resourceClaims": [{"name": "c"}],
     "hostNetwork": False,
     "terminationGracePeriodSeconds": 0,

@@ -216,6 +216,12 @@ def test_a_gang_is_named_by_each_schedulers_label(label: str) -> None:
     assert scheduling.gang == "job-1"
 
 
+def test_a_gang_of_kubernetes_own_is_named_in_the_spec() -> None:
+    scheduling = pod(schedulingGroup={"podGroupName": "job-1-workers"}).scheduling
+    assert scheduling is not None
+    assert scheduling.gang == "job-1-workers"
+
+
 def test_what_the_scheduler_would_ask_for_an_unbound_pod() -> None:
     term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term, {}]}}}
