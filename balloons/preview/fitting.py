@@ -448,7 +448,10 @@ class _State:
     def _why(self, wanted: PodClass) -> str:
         if not self._pools:
             return "no node fits, and no pool's machines are known"
-        if any(admits(node_of(shape), wanted) for _, shape in self._pools):
+        if takers := [shape for _, shape in self._pools if admits(node_of(shape), wanted)]:
+            asked = sorted(name for name, milli in wanted.requests.items() if milli)
+            if unnamed := [name for name in asked if not any(name in shape.room for shape in takers)]:
+                return f"no pool that takes it has nodes with {unnamed[0]} (what a DRA driver gives is not seen)"
             return "larger than a new node of any pool that takes it"
         return "no pool has the labels it asks for without a taint that it does not tolerate"
 

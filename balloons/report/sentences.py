@@ -234,8 +234,8 @@ def pods(plan: Document) -> tuple[str, ...]:
     text += [f"{count(left.pods, 'pod')} cannot run: {shown(left.reason)}." for left in fitting.unplaceable]
     if fitting.unjudged:
         text.append(
-            f"{count(fitting.unjudged, 'pod')} with rules that are not judged here (volumes, zones, other pods, claimed "
-            "devices)."
+            f"{count(fitting.unjudged, 'pod')} with rules that are not judged here (volumes, zones, other pods, "
+            "claimed devices)."
         )
     return tuple(text)
 

@@ -32,8 +32,8 @@ GANG_LABELS = (
     "pod-group.scheduling.sigs.k8s.io",
     "kueue.x-k8s.io/pod-group-name",
 )
-"""Labels that name a pod's gang: of scheduler-plugins, now and formerly, and of Kueue for groups of plain pods. Gangs of
-Kubernetes itself (KEP-4671) are named in the spec."""
+"""Labels that name a pod's gang: of scheduler-plugins, now and formerly, and of Kueue for groups of plain pods. A gang
+of Kubernetes itself (KEP-4671) is named in the spec."""
 
 
 class PodKind(enum.Enum):

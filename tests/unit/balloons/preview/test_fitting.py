@@ -88,6 +88,7 @@ def test_room_is_what_running_pods_leave() -> None:
         ({"nodeSelector": {"pool": "cpu"}}, {}, "labels it asks for"),
         ({}, {"taints": (Taint("dedicated", "NoSchedule", "x"),)}, "labels it asks for"),
         ({"cpu": "64"}, {}, "larger than a new node"),
+        ({"overhead": {"nvidia.com/gpu": "1"}}, {}, "no pool that takes it has nodes with nvidia.com/gpu (what a DRA"),
     ],
 )
 def test_pods_that_fit_nowhere_are_named_with_the_reason(
