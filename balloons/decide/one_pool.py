@@ -99,10 +99,9 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     free = [node for node in holdable if node.name not in taken] if reserved else holdable
     if kept_free := _for_work_of_leaving(view, case.now.wall.timestamp()):
         free = [node for node in free if node.name not in kept_free]
-    kept = len(holdable) - len(free)
     present = balloons_by_shape(view)
     waiting = _asked(view, present.total(), case.buffers_of(view))
-    aim = _aim(view, case, len(free), kept, waiting, allowance, memory.granted)
+    aim = _aim(view, case, len(free), len(reserved), waiting, allowance, memory.granted)
     asked = _ask(view, aim, memory.asked, case.now, is_shut=is_shut)
     aim = replace(aim, shape=asked.shape if asked is not None else "")
     freed = releases(reserved, case.reserved, view.loads)
@@ -131,7 +130,7 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
         aim = _without_growth(aim, because(Reason.NO_SHAPE))
     elif aim.wait and aim.shape in too_small:
         aim = _without_growth(aim, because(Reason.TOO_SMALL, shape=aim.shape))
-    why = _refused(view, present.total()) or _why(view, aim, holding, freed, kept)
+    why = _refused(view, present.total()) or _why(view, aim, holding, freed, len(holdable) - len(free))
     let_go = [a for a in actions if isinstance(a, AnnotateNode) and None in a.annotations.values()]
     count = max(0, len(holding.victims) - len(view.leaving) - going) + len(let_go)
     removed = recent_removals(memory, count, case.now)

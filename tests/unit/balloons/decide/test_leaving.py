@@ -153,6 +153,19 @@ def test_hold_leaves_a_new_node_to_the_work_of_one_that_goes() -> None:
     assert set(fleet.balloons()) == {"n000", "n002", "new", "newer"}
 
 
+def test_a_new_node_that_is_left_to_work_counts_once_for_max_size() -> None:
+    """It takes the place of the busy one that goes, which counts as well for as long as it is there."""
+    fleet = Fleet(4, size=3, max_size=4)
+    fleet.world.add(work("job", "n003"))
+    fleet.run(2)
+    before = fleet.balloons()
+    fleet.taint("n003")
+    fleet.world.nodes["new"] = a_node("new", labels=KARPENTER, created_s=fleet.now.wall.timestamp())
+    fleet.run(2)
+    assert fleet.balloons() == before
+    assert set(before) == {"n000", "n001", "n002"}
+
+
 @pytest.mark.parametrize(
     ("spec", "labels", "age_s"),
     [({}, KARPENTER, 900.0), ({}, {}, 0.0), ({"mode": Mode.HEADROOM, "size": 3, "max_size": 6}, KARPENTER, 0.0)],
