@@ -70,6 +70,84 @@ async def test_small_pod_beside_a_balloon_changes_nothing(
         assert before <= {pod["metadata"]["uid"] for pod in await on.objects("pods")}
 
 
+async def test_work_that_claims_devices_takes_warm_nodes_and_makes_them_busy(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """The scheduler preempts for the cpu of such a pod. One that asks for next to none it puts beside a balloon, where
+    nothing but the claim tells that the node is taken."""
+    async with scene(control_plane, namespace, tmp_path, nodes=2) as on:
+        service = await on.ready_service()
+        await on.apply_pool()
+        await on.until(lambda s: s.get("warm") == 2)
+        await on.until_still(service)
+        before = await _balloons(on)
+        driver = f"{namespace}.example.com"
+        try:
+            await on.apply(*_devices_of(driver, [node for _, node, _ in before]), _claim_template(driver))
+            await on.apply(_claiming(work_object(namespace, "large")))
+            await on.until_bound("large")
+            await on.until(lambda s: (s["busy"], s["warm"]) == (1, 1))
+            await on.until_replicas(1)
+            (kept,) = await _balloons(on)
+
+            await on.apply(_claiming(work_object(namespace, "small", cpu="50m")))
+            await on.until_bound("small")
+            await on.until(lambda s: (s["busy"], s["warm"]) == (2, 0))
+            await on.until_still(service)
+            assert await _balloons(on) == {kept}
+            await on.kubectl("delete", "pod", "small", "--now")
+            await on.until(lambda s: (s["busy"], s["warm"]) == (1, 1))
+            await on.until_still(service)
+            assert await _balloons(on) == {kept} <= before
+        finally:
+            await on.kubectl("delete", "pods", "large", "small", "--now", "--ignore-not-found")
+            await on.kubectl("delete", "deviceclasses,resourceslices", f"--selector=driver={driver}")
+
+
+def _devices_of(driver: str, nodes: list[str]) -> list[dict[str, Any]]:
+    """One device on each node, as its driver would publish it, and their class."""
+    labels = {"driver": driver}
+    expression = f'device.driver == "{driver}"'
+    device_class = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": driver, "labels": labels},
+        "spec": {"selectors": [{"cel": {"expression": expression}}]},
+    }
+    slices = [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": f"{node}-{driver}", "labels": labels},
+            "spec": {
+                "driver": driver,
+                "nodeName": node,
+                "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+                "devices": [{"name": "gpu-0"}],
+            },
+        }
+        for node in nodes
+    ]
+    return [device_class, *slices]
+
+
+def _claim_template(driver: str) -> dict[str, Any]:
+    request = {"name": "gpu", "exactly": {"deviceClassName": driver}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "one-device"},
+        "spec": {"spec": {"devices": {"requests": [request]}}},
+    }
+
+
+def _claiming(pod: dict[str, Any]) -> dict[str, Any]:
+    (container,) = pod["spec"]["containers"]
+    container["resources"]["claims"] = [{"name": "gpu"}]
+    pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "one-device"}]
+    return pod
+
+
 async def test_three_broken_nodes_cost_no_other_its_balloon(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
