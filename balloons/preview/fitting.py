@@ -17,7 +17,7 @@ import msgspec
 
 from balloons.decide.release import PodClass, admits, class_of, how_many, room_without_balloon
 from balloons.preview.inputs import Ceiling, NodeShape, PlanInputs, sharing
-from balloons.view.node_load_and_devices import NodeLoad
+from balloons.view.node_load_and_devices import EMPTY, NodeLoad
 from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, ZONE_LABEL, Node, Shared
 from throttler.kube.pod import GANG_LABELS, Pod, PodWire, Scheduling, pod_from_wire
 from throttler.kube.quantities_and_durations import QuantityError, Resources, minus
@@ -200,6 +200,8 @@ class AskedClass:
     key: tuple[object, ...]
     wanted: PodClass = field(compare=False, hash=False)
     spread: HostSpread | None = None
+    claims_devices: bool = False
+    """Whether they ask for devices by claims: of a node where others have claimed some nobody tells what is left."""
 
 
 @dataclass(slots=True)
@@ -211,6 +213,8 @@ class Place:
     """What is left of it."""
     pool: str = ""
     """Of one that is to come; empty where it is there."""
+    is_claimed: bool = False
+    """Whether work there has devices by claims."""
     placed: dict[tuple[object, ...], int] = field(default_factory=dict)
     """How many pods of each class have been put here."""
 
@@ -220,7 +224,7 @@ class Place:
 
     def takes(self, asked: AskedClass) -> int:
         """How many more pods of the class it takes by itself."""
-        if asked.wanted.is_one_per_node and asked.key in self.placed:
+        if (asked.wanted.is_one_per_node and asked.key in self.placed) or (asked.claims_devices and self.is_claimed):
             return 0
         return how_many(asked.wanted, self.room)
 
@@ -228,6 +232,7 @@ class Place:
         """Put so many pods here, one or more."""
         self.room = minus(self.room, {name: milli * count for name, milli in asked.wanted.requests.items()})
         self.placed[asked.key] = self.has(asked) + count
+        self.is_claimed |= asked.claims_devices
 
     def most(self, lowest: int, skew: int) -> int:
         """Pods of a class that it may have where the emptiest host has `lowest`.
@@ -338,7 +343,8 @@ def fit_pods(
 
     New nodes come in `pool`, or in the first pool that takes the class; in one at its ceiling only where no other does.
     """
-    there = [Place(node, room_without_balloon(node, loads.get(node.name, NodeLoad()))) for node in nodes]
+    loaded = [(node, loads.get(node.name, EMPTY)) for node in nodes]
+    there = [Place(node, room_without_balloon(node, load), is_claimed=load.claims_devices) for node, load in loaded]
     asked = (facts for facts in inputs.pools if pool in ("", facts.name))
     pools = [(facts.name, shape) for facts in asked if facts.shape for shape in _in_each_zone(facts.shape)]
     state = _State(there, pools, sharing(inputs.pools))
@@ -352,7 +358,8 @@ def _classes(pods: Iterable[AskedPod]) -> dict[tuple[AskedClass, str], int]:
     counts: dict[tuple[AskedClass, str], int] = {}
     for asked in pods:
         wanted = class_of(asked.pod, asked.pod.scheduling or Scheduling())
-        key = (AskedClass(wanted.key, wanted, asked.spread), wanted.gang)
+        claims_alone = asked.pod.claims_devices and wanted.is_one_per_node
+        key = (AskedClass(wanted.key, wanted, asked.spread, claims_alone), wanted.gang)
         counts[key] = counts.get(key, 0) + 1
     return dict(sorted(counts.items(), key=lambda item: _size(item[0][0].wanted), reverse=True))
 

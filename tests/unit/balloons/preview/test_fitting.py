@@ -82,6 +82,16 @@ def test_room_is_what_running_pods_leave() -> None:
     assert (found.on_there, found.on_new) == (0, 1)
 
 
+@pytest.mark.parametrize(("claims_devices", "on_there"), [(True, 1), (False, 2)])
+def test_pods_with_claims_go_where_no_work_has_claimed_devices(*, claims_devices: bool, on_there: int) -> None:
+    """By its cpu alone a node with eight claimed GPUs has room for many more."""
+    other = work("notebook", "n0", cpu="1", claims_devices=claims_devices)
+    claims = [{"name": "gpus", "resourceClaimTemplateName": "eight-gpus"}]
+    pods = asked_pods([job(cpu="1", parallelism=2, resourceClaims=claims)], is_gang=False)
+    found = fit_pods(pods, [a_node("n0"), a_node("n1")], {"n0": load_of([other], -10)}, inputs())
+    assert (found.on_there, found.on_new, found.unjudged) == (on_there, 2 - on_there, 2)
+
+
 @pytest.mark.parametrize(
     ("spec", "shape", "reason"),
     [
