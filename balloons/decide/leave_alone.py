@@ -14,7 +14,7 @@ from balloons.decide.pool_view_and_schedule import PoolView, Short
 from balloons.decide.settings import DecideSettings
 from balloons.view.shape import are_alike
 from balloons.view.snapshot import Now, Snapshot
-from throttler.kube.node import Node
+from throttler.kube.node import Node, is_leaving
 from throttler.kube.pod import PRIORITY_CLASS
 from throttler.kube.reasons_and_events import Because, because
 
@@ -155,11 +155,11 @@ def believe(
 
     Busy and held nodes are valued. If too many of those that were valued last time are gone or sick, the pool freezes
     until they are back or the view has lasted; nodes that nobody held may go at any number (the autoscaler removes
-    idle nodes in bulk).
+    idle nodes in bulk), and so may those that were marked before.
     """
     by_state, balloons = view.census.by_state, view.census.balloons
     held = [balloon.node for state in (NodeState.WARM, NodeState.IDLE) for balloon in balloons[state]]
-    valued = frozenset([*held, *(node.name for node in by_state[NodeState.BUSY])])
+    valued = frozenset([*held, *(node.name for node in by_state[NodeState.BUSY] if not is_leaving(node))])
     # Nodes that refuse balloons are there, and say so themselves.
     away = {node.name for node in by_state[NodeState.SICK] if node.name not in view.alone}
     away.update(node.name for node in by_state[NodeState.JOINING] if not node.is_ready)

@@ -136,6 +136,19 @@ def test_headroom_asks_for_one_node_in_the_place_of_one_that_goes() -> None:
     assert sorted(fleet.balloons()) == ["", "n000", "n002"]
 
 
+def test_busy_nodes_that_were_marked_freeze_nothing_when_they_go_together() -> None:
+    """As when a zone's spot machines are called back. The pool has to order, or hold, what comes in their place."""
+    fleet = Fleet(10, mode=Mode.HEADROOM, size=6, max_size=20)
+    busy = [f"n{at:03}" for at in range(4)]
+    fleet.world.add(*(work(f"job-{name}", name) for name in busy))
+    fleet.run(2)
+    fleet.taint(*busy)
+    fleet.step()
+    for name in busy:
+        fleet.world.remove_node(name)
+    assert fleet.step().because.reason is not Reason.SHRUNKEN_VIEW
+
+
 def test_hold_leaves_a_new_node_to_the_work_of_one_that_goes() -> None:
     """Karpenter made it for that work, counts the work until it is gone, and buys another node, every ten seconds,
     while a balloon takes the room (read in the source of 1.15: the pods of a StatefulSet count while they end)."""
