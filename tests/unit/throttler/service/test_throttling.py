@@ -140,6 +140,18 @@ def test_ceilings_and_gates_that_no_throttle_claims_are_given_back() -> None:
     assert {write.key.name for write in scene.writes.others[NOBODY]} == {"pool-a", "g"}
 
 
+def test_the_ceiling_of_a_throttle_whose_decision_fails_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise ValueError("odd figure")
+
+    monkeypatch.setattr("throttler.service.tick.govern", fail)
+    scene = Scene(a_throttle(**LIMITS))
+    scene.watches.limited = (ours(),)
+    scene.tick()
+    assert [turn.findings.problem for turn in scene.writes.turns] == ["deciding failed: ValueError: odd figure"]
+    assert (scene.writes.turns[0].lever_writes, scene.writes.others) == ((), {})
+
+
 def test_leftovers_are_left_alone_while_the_view_is_incomplete() -> None:
     scene = Scene(a_throttle("other", levers={"headroom": True}))
     scene.watches.limited, scene.watches.missing = (ours(),), ("nodepools (forbidden)",)
