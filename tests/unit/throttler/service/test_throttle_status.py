@@ -148,6 +148,21 @@ def test_daemon_sets_that_joins_do_not_wait_for_any_more_are_named() -> None:
     assert "joins waited in vain for pods of DaemonSet kube-system/logs, kube-system/ids, and" in message
 
 
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"left_out": ("general", "spot")}, "the lever leaves out NodePool general, spot, where growth is not paced"),
+        ({"joins": Joins(late_booting=1)}, "1 machine is late and uses no place in the window until it comes"),
+        ({"joins": Joins(late_joining=2)}, "2 machines are late and use no place in the window until they come"),
+    ],
+)
+def test_growth_that_is_not_paced_and_machines_that_do_not_come_are_told(more: dict[str, object], words: str) -> None:
+    status = written(stored(), found(levers=(lever(LeverState.CONFIRMED),), **more))
+    (told,) = [each for each in status.conditions if each.type == "LeversConfirmed"]
+    assert told.status == "True"
+    assert told.message.endswith(f"; {words}")
+
+
 def test_an_autoscaler_that_fell_silent_is_named() -> None:
     status = written(stored(), found(is_autoscaler_silent=True))
     (told,) = [each for each in status.conditions if each.type == "LeversConfirmed"]
