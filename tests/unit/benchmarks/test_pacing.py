@@ -109,5 +109,10 @@ def test_a_quick_run_prints_all_named_figures(capsys: pytest.CaptureFixture[str]
     main(["--quick", "--json", "--random", "1", "--policy", "ours cold", "--policy", "ours warm"])
     found = json.loads(capsys.readouterr().out)
     figures = {"warm_median", "warm_worst", "cold_median", "cold_worst", "worst_error_share", "over_10min", "lost"}
+    figures |= {"ceiling_warm_median", "ceiling_cold_median", "price_with_room_cold", "price_with_room_warm"}
     assert figures | {"random_clean_share", "not_ours_worst", "stalls"} <= found.keys()
-    assert {row["policy"] for row in found["behind"]["policies"]} == {"oracle", "ours cold", "ours warm"}
+    behind = found["behind"]
+    assert {row["policy"] for row in behind["policies"]} == {"oracle", "ours cold", "ours warm"}
+    gated, ungated = behind["scenarios"], behind["ceiling_scenarios"]
+    assert [row["scenario"] for row in gated] == [row["scenario"] for row in ungated]
+    assert gated != ungated, "a ceiling alone, as README recommends it, is another run than a gate"
