@@ -196,6 +196,8 @@ class DecisionLoop:
     def _stand_by(self) -> float:
         self._memory, self._growth, self._told = Memory(), {}, {}
         self._complete_at = self._clock()
+        # Nobody reads it: what changed is filed, so that nodes and pods that went do not pile up until we lead.
+        self._index.snapshot(self._view.circumstances())
         self._preemptions.prune(self._clock())
         self._metrics.show(())
         self._writes.stand_by()

@@ -49,7 +49,8 @@ class Replica:
             elector=self.elector,
             own=OwnAttempts(OWN_WINDOW_S),
         )
-        self.service = Service(ServiceSettings(metrics_address=OFF), Metrics("test"), clients)
+        self.metrics = Metrics("test")
+        self.service = Service(ServiceSettings(metrics_address=OFF), self.metrics, clients)
 
     @asynccontextmanager
     async def open(self, request: Request, credentials: Any) -> AsyncIterator[Any]:
@@ -107,6 +108,8 @@ async def test_a_leader_whose_caches_stay_incomplete_says_so_and_another_takes_o
         await asyncio.sleep(60)
         assert first.service.blind_in_words() == ""
         assert leaders(first, second) == [False, True]
+        shown = first.metrics.registry.get_sample_value("kube_balloons_watch_complete", {"resource": "pods"})
+        assert shown == 1, "KubeBalloonsViewIncomplete looks at every replica: it would fire until this one leads again"
 
 
 async def test_nobody_leads_while_everybody_is_blind_and_somebody_does_again_afterwards() -> None:

@@ -16,6 +16,7 @@ from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
 from balloons.view.snapshot import Circumstances, Index, Now, Snapshot
+from tests.world import a_node, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.reasons_and_events import because
 from throttler.service.throttling import BLIND_PATIENCE_S
@@ -85,9 +86,10 @@ class Scene:
         self.is_leader = True
         self.cpu_s = self.ahead_s = 0.0
         self.wake = Wake(self.clock)
+        self.index = Index()
         writes: Any = self.writes
         self.loop = DecisionLoop(
-            Index(),
+            self.index,
             self.view,
             writes,
             self.wake,
@@ -221,6 +223,21 @@ async def test_a_replica_that_stands_by_decides_and_writes_nothing_and_is_alive(
     assert (scene.decide.at_s, scene.writes.decisions) == ([], [])
     assert scene.ticks("stood_by") == 4
     assert scene.loop.decided_at is not None
+
+
+async def test_a_replica_that_stands_by_for_weeks_keeps_nothing_of_nodes_that_went() -> None:
+    scene = Scene()
+    scene.is_leader = False
+    for at in range(500):
+        spot = a_node(f"spot-{at}")
+        job = work(f"job-{at}", spot.name)
+        scene.index.change_node(None, spot)
+        scene.index.change_pod(None, job)
+        scene.index.change_pod(job, None)
+        scene.index.change_node(spot, None)
+        scene.loop.tick()
+    kept = {name: len(filed) for name, filed in vars(scene.index).items() if isinstance(filed, dict) and filed}
+    assert kept == {}
 
 
 async def test_who_leads_again_begins_anew_and_shows_no_old_figures_meanwhile() -> None:
