@@ -33,7 +33,7 @@ from throttler.scraping.prometheus_watch import PrometheusWatch
 from throttler.scraping.promql_client import PrometheusAccess, PromqlClient
 from throttler.scraping.scrape_watch import METRICS_PATH, Scraper, ScrapeWatch
 from throttler.scraping.settings_and_allowed_hosts import SourceSettings, is_loopback, source_settings
-from throttler.signals.reading import Reading, ReadObserver, Signals, ignore_read
+from throttler.signals.reading import LONGEST_WINDOW_S, Reading, ReadObserver, Signals, ignore_read
 from throttler.signals.servers import OWN_REQUESTS, Servers
 
 _SINGLE_OBJECT = frozenset({"get", "create", "apply", "patch", "delete"})
@@ -68,10 +68,13 @@ class OwnAttempts:
             counts.seconds += attempt.seconds
 
     def reading(self, now_s: float) -> Reading | None:
-        """The newest complete window, closing the open one when it is long enough; None before the first."""
+        """The newest complete window, closing the open one when it is long enough; None before the first.
+
+        One that nobody asked for, as while another replica led for days, says nothing about now.
+        """
         since_s = now_s if self._since_s is None else self._since_s
         if self._since_s is None or now_s - since_s >= self._window_s:
-            if now_s > since_s:
+            if 0 < now_s - since_s <= LONGEST_WINDOW_S:
                 self._last = _reading(self._counts, since_s, now_s)
             self._counts, self._since_s = _Counts(), now_s
         return self._last

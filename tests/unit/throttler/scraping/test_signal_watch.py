@@ -72,6 +72,22 @@ def test_a_quiet_window_is_no_latency_rather_than_zero() -> None:
     assert (reading.requests, reading.latency_s) == (0, None)
 
 
+def test_what_our_requests_met_while_another_replica_led_is_no_news() -> None:
+    """Errors of an outage a week ago would brake the joins of the replica that leads again."""
+    own = OwnAttempts(5.0)
+    own.reading(100.0)
+    own.observe(Attempt("get", "nodes", "200", 0.1, 0))
+    before = own.reading(105.0)
+    for _ in range(20):
+        own.observe(Attempt("watch", "nodes", "error", 0.1, 0))
+    week_s = 7 * 86_400.0
+    assert own.reading(105.0 + week_s) == before
+    own.observe(Attempt("get", "nodes", "200", 0.1, 0))
+    after = own.reading(110.0 + week_s)
+    assert after is not None
+    assert (after.requests, after.errors, after.span_s) == (1, 0, 5.0)
+
+
 def test_the_newest_complete_window_stays_until_the_next_is_complete() -> None:
     own = OwnAttempts(5.0)
     own.reading(100.0)
