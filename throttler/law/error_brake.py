@@ -111,7 +111,7 @@ class ForeignErrors:
     servers: IdleErrors = field(default_factory=IdleErrors)
     own: IdleErrors = field(default_factory=IdleErrors)
     unmoved_per_s: float = 0.0
-    """Errors per second that two brakes left as they were, until idle servers tell."""
+    """Errors per second that two brakes left as they were, until idle servers tell, or there were none for `TOLD_S`."""
     server: str = ""
     """Where errors were left out last that would have pulled the brake."""
     left_out_s: float | None = None
@@ -135,6 +135,9 @@ def observed(
     foreign: ForeignErrors, health: Health, now_s: float, settings: LawSettings, *, is_idle: bool
 ) -> ForeignErrors:
     """After the new readings; `is_idle`: nothing joined while they were made."""
+    if not foreign.are_told(now_s):
+        # Where something always joins, servers are never idle: one bad hour would excuse as many errors for ever.
+        foreign = replace(foreign, unmoved_per_s=0.0)
     ours = foreign.ours(health, now_s)
     for before, after in zip((*health.new, *health.new_own), ours, strict=True):
         was_ours = is_alarming(before, before.errors) and not is_alarming(after, after.errors)

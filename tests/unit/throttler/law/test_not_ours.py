@@ -8,7 +8,7 @@ import pytest
 from tests.unit.throttler.law.looks import CALM_S, NOW_S, SETTINGS, STEP_S, Loop, a_look, begun, reading
 from tests.unit.throttler.law.steady_plant import Plant, Trouble, errors, figures
 from throttler.joins.joins import Joins
-from throttler.law.error_brake import ForeignErrors, observed
+from throttler.law.error_brake import TOLD_S, ForeignErrors, observed
 from throttler.law.law_memory import Learned
 from throttler.law.verdict import Phase, ThrottleReason
 from throttler.signals.reading import Reading, Signals, SilentServer
@@ -117,8 +117,18 @@ def test_errors_that_two_brakes_leave_as_they_were_are_not_of_joins() -> None:
     assert loop.calm(joins, errors=60.0).because.reason is ThrottleReason.ERRORS, "more of them brake as ever"
 
 
+def test_errors_of_an_odd_hour_excuse_none_of_joins_a_week_later() -> None:
+    """In a fleet of spot nodes something always joins: servers are never idle, and so never tell."""
+    loop, joins = begun(window=400.0, joining=400)
+    for _ in range(40):
+        loop.calm(replace(joins, joining=int(loop.memory.window or 0)), errors=20.0)
+    assert loop.memory.foreign.unmoved_per_s == 2.0
+    loop.calm(joins, times=int(TOLD_S / STEP_S) + 1)
+    assert loop.calm(joins, errors=20.0).because.reason is ThrottleReason.ERRORS
+
+
 def test_what_brakes_left_as_it_was_counts_until_idle_servers_tell() -> None:
-    foreign = ForeignErrors(unmoved_per_s=3.0)
+    foreign = ForeignErrors(unmoved_per_s=3.0, left_out_s=NOW_S)
     told = reading(NOW_S, errors=5.0)
     known = replace(a_look().health, fresh=(told,), new=())
     after = observed(foreign, known, NOW_S, SETTINGS, is_idle=True)
