@@ -87,12 +87,14 @@ def govern(
 def observed(memory: LawMemory, health: Health, joins: Joins, settings: LawSettings, now_s: float) -> LawMemory:
     """The memory after this look; the window is left alone."""
     elapsed_s = now_s - memory.looked_s if memory.looked_s is not None else 0.0
+    # A night without a join says nothing of how long joins take.
+    joining_s = elapsed_s if joins.joining else 0.0
     if memory.knee.at_s is None:
         memory = replace(memory, knee=replace(memory.knee, at_s=now_s - memory.knee.age_s))
     memory = replace(
         memory,
         flow=join_model.with_counts(memory.flow, joins, now_s),
-        join_time=join_model.with_duration(memory.join_time, joins.join_s, elapsed_s),
+        join_time=join_model.with_duration(memory.join_time, joins.join_s, joining_s),
         boot_s=joins.boot_s or memory.boot_s,
         boot_spread_s=joins.boot_spread_s or memory.boot_spread_s,
         quiet_since_s=_quiet_since(memory, joins, now_s),

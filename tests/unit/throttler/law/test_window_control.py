@@ -4,7 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, NOW_S, SETTINGS, a_look, with_errors, with_health
+from tests.unit.throttler.law.looks import (
+    CALM_S,
+    EQUILIBRIUM,
+    NOW_S,
+    SETTINGS,
+    Loop,
+    a_look,
+    with_errors,
+    with_health,
+)
 from throttler.joins.joins import Joins
 from throttler.law import error_brake, govern, window_control, window_steps
 from throttler.law.join_model import JoinFlow, JoinTime, Load, Slope, committed_at, with_counts
@@ -439,6 +448,18 @@ def test_what_others_swing_by_bounds_what_is_ordered_for_good() -> None:
     assert committed_at(swinging, 1.0, 0.0, 0) == pytest.approx(80)
     assert committed_at(swinging, 1.0, 0.0, 10) == pytest.approx(40)
     assert committed_at(Load(), 1.0, 0.0, 10) is None
+
+
+def test_a_night_without_joins_forgets_nothing_of_how_quick_they_are() -> None:
+    """The last ones of yesterday queued. The first of today would go in as if joins were slow, all at once."""
+    loop = Loop()
+    quick = Joins(joining=5, joined=20, join_s=8.0)
+    loop.calm(quick, times=3)
+    loop.calm(replace(quick, join_s=30.0), times=12)
+    known_s = loop.memory.join_time.least_s or 0.0
+    assert known_s < 9.0
+    loop.calm(Joins(joined=40, join_s=30.0), times=12 * 720)
+    assert loop.memory.join_time.least_s == known_s
 
 
 def test_the_least_join_time_drifts_with_the_time_between_two_looks() -> None:
