@@ -64,30 +64,41 @@ class CredentialSource(Protocol):
 
 
 class CredentialKeeper:
-    """Holds the last good credentials, reads them again by age (monotonic) and when the server refuses."""
+    """Holds the last good credentials, reads them again by age (monotonic) and when the server refuses.
+
+    A reading goes on when its caller gives up: an attempt at the Lease lasts a second, and a plugin may take longer.
+    """
 
     def __init__(self, source: CredentialSource, first: Credentials) -> None:
         self._source = source
         self._held = first
         self._due_at = asyncio.get_running_loop().time() + MAX_AGE_S
         self._may_force_at = 0.0
-        self._reading = asyncio.Lock()
+        self._reading: asyncio.Task[None] | None = None
 
     async def current(self) -> Credentials:
         """What to use for the next attempt; one caller reads again when due, the others go on."""
-        if asyncio.get_running_loop().time() >= self._due_at and not self._reading.locked():
-            async with self._reading:
-                await self._read(afresh=False)
+        if asyncio.get_running_loop().time() >= self._due_at and self._under_way is None:
+            await asyncio.shield(self._begin(afresh=False))
         return self._held
 
     async def renew(self, refused: Credentials) -> bool:
         """After a refusal: whether there now are others than those `refused`; reads at most once in 5 s."""
-        async with self._reading:
-            now = asyncio.get_running_loop().time()
-            if self._held == refused and now >= self._may_force_at:
-                self._may_force_at = now + AGAIN_AFTER_S
-                await self._read(afresh=True)
+        while (reading := self._under_way) is not None:
+            await asyncio.shield(reading)
+        now = asyncio.get_running_loop().time()
+        if self._held == refused and now >= self._may_force_at:
+            self._may_force_at = now + AGAIN_AFTER_S
+            await asyncio.shield(self._begin(afresh=True))
         return self._held != refused
+
+    @property
+    def _under_way(self) -> asyncio.Task[None] | None:
+        return None if self._reading is None or self._reading.done() else self._reading
+
+    def _begin(self, *, afresh: bool) -> asyncio.Task[None]:
+        self._reading = asyncio.create_task(self._read(afresh), name="credentials")
+        return self._reading
 
     async def _read(self, afresh: bool) -> None:
         """A token file that is missing, empty or half-written for a moment leaves the old token in use."""

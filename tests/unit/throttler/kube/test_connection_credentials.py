@@ -1,4 +1,5 @@
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -15,9 +16,11 @@ class FileSource:
         self.text: str | None = text
         self.reads = 0
         self.hangs = False
+        self.takes_s = 0.0
 
     async def read(self, afresh: bool) -> Credentials:
         self.reads += 1
+        await asyncio.sleep(self.takes_s)
         if self.hangs:
             await asyncio.Event().wait()
         if self.text is None:
@@ -79,6 +82,42 @@ async def test_a_hanging_plugin_delays_one_caller_and_stops_nobody():
     assert asyncio.get_running_loop().time() == before
     assert (await slow).authorization == "old"
     assert asyncio.get_running_loop().time() - before <= 20.1
+
+
+async def attempts(keeper: CredentialKeeper, times: int) -> list[str | None]:
+    """What attempts of a second each, as those at the Lease, go out with; None where one did not go out."""
+    sent = []
+    for _ in range(times):
+        used = None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1.0):
+                used = (await keeper.current()).authorization
+        sent.append(used)
+        await asyncio.sleep(1.0)
+    return sent
+
+
+async def test_a_plugin_slower_than_every_attempt_renews_the_credentials_and_costs_one_attempt():
+    """A cloud's plugin takes seconds; the Lease was lost each time its token had to be renewed."""
+    source = FileSource("old")
+    keeper = await keeper_of(source)
+    await asyncio.sleep(31)
+    source.text, source.takes_s = "new", 1.5
+    assert await attempts(keeper, 4) == [None, "new", "new", "new"]
+    assert source.reads == 2
+
+
+async def test_credentials_that_are_refused_are_renewed_also_by_a_plugin_slower_than_every_attempt():
+    source = FileSource("old")
+    keeper = await keeper_of(source)
+    source.text, source.takes_s = "new", 1.5
+    refused = await keeper.current()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1.0):
+            await keeper.renew(refused)
+    async with asyncio.timeout(1.0):
+        assert await keeper.renew(refused)
+    assert await attempts(keeper, 1) == ["new"]
 
 
 async def test_a_token_is_not_shown():
