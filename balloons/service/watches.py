@@ -206,6 +206,7 @@ class Watches:
         self._set.follow((*self._always, *self._of_buffers(version)))
         for name in before - followed:
             self._metrics.unwatch(name)
+        self._noticed()
         self._buffer_version, self._server_minor = version, minor
 
     def _of_buffers(self, api_version: str) -> tuple[Followed, ...]:

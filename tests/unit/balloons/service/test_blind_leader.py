@@ -15,7 +15,7 @@ from balloons.service.settings import OFF, ServiceSettings
 from balloons.service.watches import Watches
 from balloons.view.snapshot import Index
 from tests.unit.balloons.service.large_cluster import LargeCluster
-from tests.unit.throttler.kube.fake_api import client_for, status_answer
+from tests.unit.throttler.kube.fake_api import FakeResponse, client_for, status_answer
 from tests.world import work
 from throttler.kube.lease import Elector, ElectorSettings
 from throttler.kube.requests import Request
@@ -34,6 +34,7 @@ class Replica:
         self._cluster = cluster
         self.refused: set[str] = set()
         self.unserved: set[str] = set()
+        self.discovered: dict[str, bytes] = {}
         client = client_for(self)
         clock = asyncio.get_running_loop().time
         self.elector = Elector(client, ElectorSettings(namespace="b", identity=name), clock=clock)
@@ -54,7 +55,9 @@ class Replica:
 
     @asynccontextmanager
     async def open(self, request: Request, credentials: Any) -> AsyncIterator[Any]:
-        if request.resource in self.refused:
+        if request.path in self.discovered:
+            yield FakeResponse(200, self.discovered[request.path])
+        elif request.resource in self.refused:
             await asyncio.sleep(0.005)
             yield status_answer(403, "Forbidden", f"may not {request.verb} {request.resource}")
         elif request.resource.partition("/")[0] in self.unserved:
@@ -122,6 +125,21 @@ async def test_nobody_leads_while_everybody_is_blind_and_somebody_does_again_aft
         first.refused = second.refused = set()
         await asyncio.sleep(30 + LEASE_S)
         assert sum(leaders(first, second)) == 1
+
+
+async def test_a_kind_that_is_installed_later_is_not_seen_from_then_on_and_not_since_last_week() -> None:
+    """Nothing else changes here, as in a small cluster at night; the leader lost its lead at once."""
+    cluster = LargeCluster(nodes=3)
+    async with replicas(cluster) as (first, second):
+        await asyncio.sleep(1000)
+        group = "/apis/autoscaling.x-k8s.io"
+        first.discovered[group] = b'{"versions":[{"groupVersion":"autoscaling.x-k8s.io/v1beta1"}]}'
+        first.discovered[f"{group}/v1beta1"] = b'{"resources":[{"name":"capacitybuffers"}]}'
+        first.refused = {"capacitybuffers", "podtemplates"}
+        await asyncio.sleep(100)
+        assert "capacitybuffers" in first.service._not_ready()
+        assert first.service.not_alive() == ""
+        assert leaders(first, second) == [True, False]
 
 
 async def test_balloons_whose_crd_is_deleted_stay_while_it_is_gone() -> None:
