@@ -99,6 +99,7 @@ class Throttling:
 
     def stand_by(self) -> None:
         """Somebody else leads: nothing is asked of the servers, nothing remembered; the caches stay warm."""
+        self._metrics.forbidden(self._watches.is_forbidden)
         self._sources.follow(())
         self._memories, self._told = {}, {}
         if self._watches.is_known:
@@ -123,6 +124,8 @@ class Throttling:
         stored = self._watches.throttles
         self._follow(stored)
         if not stored and not self._leaving:
+            # One of the same name that is made next week is another.
+            self._memories, self._told = {}, {}
             self._metrics.show((), (), self._clock())
             self.again_s = None
             return None
@@ -201,7 +204,9 @@ class Throttling:
         if not view.missing:
             claiming = [turn.stored for turn in (*turns, *leaving) if isinstance(turn.stored, JoinThrottle)]
             self._writes.start(NOBODY, leftover_writes(view.scene, claiming))
-        self._writes.forget({turn.name for turn in turns})
+        names = {turn.name for turn in turns}
+        self._told = {name: told for name, told in self._told.items() if name in names}
+        self._writes.forget(names)
 
     def _forget_decisions(self, name: str, passed_over: Collection[Place], before: LeverMemory) -> None:
         """Nobody carries out what was decided for these objects: of them is remembered what was before."""

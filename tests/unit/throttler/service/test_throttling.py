@@ -275,6 +275,43 @@ def test_who_stands_by_asks_no_server_remembers_nothing_and_shows_nothing() -> N
     assert scene.throttling._memories == {}
 
 
+def test_a_throttle_that_is_made_anew_a_week_later_begins_anew() -> None:
+    """All nodes that came meanwhile would count as joins that end now, of a week each."""
+    scene = Scene(a_throttle(**LIMITS))
+    scene.tick()
+    scene.tick(5)
+    scene.watches.throttles = ()
+    scene.tick(5)
+    scene.tick(LEAVING_S)
+    scene.watches.throttles = (a_throttle(**LIMITS),)
+    week_s = 7 * 86_400.0
+    came = {f"n{at}": a_node(f"n{at}", age_s=-week_s / 2) for at in range(5)}
+    pods = {name: daemons_on(name, CNI, LOGS) for name in came}
+    scene.tick(week_s, ClusterView(nodes={**CLUSTER.nodes, **came}, pods={**CLUSTER.pods, **pods}))
+    joins = scene.writes.turns[-1].findings.joins
+    assert (joins.registered, joins.joined, joins.join_s) == (6, 0, None)
+
+
+def test_of_throttles_that_are_gone_nothing_is_kept() -> None:
+    scene, stays = Scene(), a_throttle("stays", nodes={"matchLabels": {"pool": "b"}})
+    for at in range(20):
+        scene.watches.throttles = (a_throttle(f"t{at}", **LIMITS), stays)
+        scene.tick(LEAVING_S)
+        scene.tick(LEAVING_S)
+    sizes = {name: len(filed) for name, filed in vars(scene.throttling).items() if isinstance(filed, dict)}
+    assert max(sizes.values()) <= 2, sizes
+
+
+def test_a_right_that_came_back_after_the_lead_was_lost_is_shown() -> None:
+    scene = Scene()
+    scene.watches.is_forbidden = True
+    scene.tick()
+    assert scene.figure("is_forbidden") == 1
+    scene.watches.is_forbidden = False
+    scene.throttling.stand_by()
+    assert scene.figure("is_forbidden") == 0
+
+
 def test_a_throttle_that_goes_while_the_lead_changes_is_given_back_by_who_leads_next() -> None:
     scene = Scene(a_throttle(**LIMITS))
     scene.throttling.stand_by()
