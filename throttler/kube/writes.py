@@ -120,6 +120,9 @@ class WriteJobs(Generic[Owner, Sort]):
 
     def _ended(self, owner: Owner, sort: Sort, task: asyncio.Task[None]) -> None:
         self._count[sort] -= 1
+        if not self._count[sort]:
+            # Sorts may be objects that come and go.
+            del self._count[sort]
         if self._tasks.get((owner, sort)) is task:
             del self._tasks[owner, sort]
         if not task.cancelled() and (error := task.exception()) is not None:

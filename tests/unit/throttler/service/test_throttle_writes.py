@@ -98,6 +98,18 @@ class Scene:
         return self.writer.sent
 
 
+async def test_nothing_is_kept_of_node_pools_and_throttles_that_came_and_went() -> None:
+    scene = Scene()
+    scene.writer.ends["job-1"] = LeverWriteOutcome.FORBIDDEN
+    for at in range(50):
+        await scene.write(a_write(f"job-{at}"))
+    await asyncio.sleep(TOLD_S)
+    scene.writes.forget(())
+    parts: tuple[object, ...] = (scene.writes, scene.writes._jobs)
+    kept = {name: filed for part in parts for name, filed in vars(part).items() if isinstance(filed, dict) and filed}
+    assert kept == {}
+
+
 async def test_writes_on_one_object_keep_their_order_and_one_that_fails_stops_no_other() -> None:
     scene = Scene()
     scene.writer.ends["a"] = LeverWriteOutcome.CONFLICT
