@@ -196,6 +196,7 @@ def ceiling_of(usage: Resources, largest: Resources, room: PoolRoom) -> Resource
     }
 
 
+SIZE_KEPT_S = 86_400.0
 DIFFERS_MUCH = 2
 """Largest over smallest machine in cores, from which an allowance of nodes is said to be one of capacity."""
 
@@ -207,8 +208,18 @@ class PoolFigures:
     sizes: tuple[Resources, ...]
     """Of the machines that the pool has."""
     largest: Resources
-    """The largest that it ever had; empty while it had none."""
+    """The largest that it had; empty while it had none. One that was not there for `SIZE_KEPT_S` is forgotten beside
+    others: an odd day, on which only huge machines were in stock, would have room counted in them for ever."""
     usage: Resources
+    seen_s: float = 0.0
+    """When machines so large were there last (monotonic seconds)."""
+
+    def largest_of(self, there: Resources, now_s: float) -> tuple[Resources, float]:
+        """The largest after a look at machines that are this large, and when it was there last."""
+        if there and now_s - self.seen_s > SIZE_KEPT_S:
+            return there, now_s
+        is_there = all(milli <= there.get(name, 0) for name, milli in self.largest.items())
+        return larger(self.largest, there), now_s if is_there else self.seen_s
 
 
 def has_users_room(pool: NodePool, claims: Sequence[NodeClaim], sizes: Sequence[Resources]) -> bool:

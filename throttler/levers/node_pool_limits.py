@@ -298,12 +298,14 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
 
     @cached_property
     def figures(self) -> PoolFigures:
-        """What the ceiling is made of; sizes that it had are not forgotten."""
+        """What the ceiling is made of; sizes that it had are not forgotten at once."""
         last, sizes = self.memory.figures, sizes_seen(self.view.pool, self.view.claims)
-        largest = reduce(larger, sizes, last.largest if last else {})
+        there: Resources = reduce(larger, sizes, {})
+        largest, seen_s = last.largest_of(there, self.now_s) if last else (there, self.now_s)
         return PoolFigures(
             sizes=sizes,
             largest=largest,
+            seen_s=seen_s,
             usage=usage_of(self.view.pool, self.view.claims, largest or assumed_size(self.hint)),
         )
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.unit.throttler.levers.pool_scene import claim, claims, pool_body
+from tests.unit.throttler.levers.pool_scene import claim, claims, pool_body, room
+from tests.unit.throttler.levers.test_node_pool_limits import Story
 from throttler.kube.karpenter import NodePool
 from throttler.levers.node_pool_ceiling import (
     Charge,
@@ -44,6 +45,16 @@ def test_a_charge_is_learned_from_what_a_look_ordered_of_what_was_offered(
     assert charge.looked(charge.coming, 8.9).factor == 4, "more of the same look may come"
     learned = charge.looked(charge.coming, 9.0)
     assert (learned.factor, learned.batch) == (factor, 0)
+
+
+def test_machines_of_an_odd_day_do_not_count_for_ever() -> None:
+    story, huge, ceilings = Story(), claim("huge", capacity={"cpu": "192", "memory": "768Gi"}), []
+    story.look(room(allowance=2), (*claims(1), huge), 0.0)
+    for hour in range(1, 30):
+        story.look(room(allowance=2), claims(1), 3600.0 * hour)
+        story.server.observed()
+        ceilings.append((story.limits or {})["cpu"])
+    assert ceilings == ["584", *["392"] * 23, *["24"] * 5]
 
 
 def test_room_counts_as_offered_once_it_has_stood_for_a_look() -> None:
