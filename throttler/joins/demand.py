@@ -202,6 +202,9 @@ SEARCH_S = 180.0
 """Longer than the levers take to try every size of room (80 s), and than several looks of a slow autoscaler."""
 LONGEST_LOOK_S = 30.0
 """A pause of the service counts as no more than this."""
+HOPE_EVERY_S, MOST_HOPES = 900.0, 3.0
+"""Other machines on offer give new hope this often in the mean, and so many times in a row. NodePools may come and go
+with their jobs, and the largest of a fleet's machines with each spot node: no search would ever end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +227,8 @@ class Search:
     hopeless: frozenset[str] = frozenset()
     offer: Hashable = None
     """The machines that were on offer: what was searched in vain among others is searched anew."""
+    hopes: float = MOST_HOPES
+    """How many times other machines on offer may give new hope."""
     waiting: int = 0
     """Nodes that waited at the last count, hopeless pods left out."""
 
@@ -243,8 +248,11 @@ class Search:
         have ordered since the last look, None where nothing of ours bounds it. A machine that is ordered while nothing
         else waits is for pods that were given up: they may hope again.
         """
-        if offer != self.offer or (is_ordered and not self.waiting and self.hopeless):
-            return type(self)(began=dict.fromkeys(pods, (0.0, 0.0)), offer=offer)
+        hopes = min(MOST_HOPES, self.hopes + elapsed_s / HOPE_EVERY_S)
+        is_other_offer = offer != self.offer and hopes >= 1.0
+        if is_other_offer or (is_ordered and not self.waiting and self.hopeless):
+            hopes -= 1.0 if is_other_offer else 0.0
+            return type(self)(began=dict.fromkeys(pods, (0.0, 0.0)), offer=offer, hopes=hopes)
         lacking = self.unserved[-1][1] if self.unserved else 0
         lasted_s = min(elapsed_s, LONGEST_LOOK_S) if lacking else 0.0
         unused_s = self.unused_s + (lasted_s if room else 0.0)
@@ -252,6 +260,7 @@ class Search:
         kept = (sample for sample in self.unserved if sample[1] < unserved and for_all_s - sample[0] < SEARCH_S)
         after = replace(
             self,
+            hopes=hopes,
             unused_s=unused_s,
             for_all_s=for_all_s,
             ordered_at_s=unused_s if is_ordered else self.ordered_at_s,

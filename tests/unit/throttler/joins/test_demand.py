@@ -231,6 +231,16 @@ def test_other_machines_on_offer_and_an_order_beside_nothing_that_waits_give_new
     assert given_up.looked(["b"], 0, 4, "offer", 5.0, is_ordered=False).hopeless == {"b"}, "the other is gone"
 
 
+def test_pods_that_fit_nowhere_are_given_up_also_where_node_pools_come_and_go() -> None:
+    """With a NodePool for each job, or spot nodes that differ by some KiB, there are others on offer every minute."""
+    search, given_up = Search(), []
+    for look in range(240):
+        search = search.looked(["a"], 1, 4, f"offer {look // 2}", LONGEST_LOOK_S, is_ordered=False)
+        given_up.append("a" in search.hopeless)
+    assert sum(given_up) >= 0.6 * len(given_up)
+    assert not all(given_up[-40:]), "what comes may be for them"
+
+
 def test_what_goes_on_as_it_was_is_remembered_once() -> None:
     assert len(looked(begun("ab", 2, 0), "ab", 2, 0, 20 * SEARCH_S).unserved) == 1
 
