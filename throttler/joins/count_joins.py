@@ -22,6 +22,8 @@ from throttler.kube.pod import Pod, PodKind
 FREE_S = 30.0
 """A node that Karpenter has not called initialized so long after its join comes for nobody. A kubelet reports what a
 device plugin brings with its next status, every ten seconds, and pods that ask for it wait until then."""
+LONGEST_GAP_S = 120.0
+"""Between two counts whose durations are learned: as a rule they are seconds apart."""
 MACHINES_KEPT_S = 60.0
 """Nodes of new sizes are looked for this often: they are rare, and there may be 100,000 nodes to look at."""
 
@@ -140,6 +142,9 @@ def _durations(
     memory: JoinMemory, world: JoinWorld, rules: JoinRules, nodes: Registered, requested: Requested, now_s: float
 ) -> JoinMemory:
     is_ordered = requested.booting + nodes.heard_of > memory.booting
+    # When what came or became usable in a longer gap did so, nobody knows: an hour without a view would make twenty
+    # joins of half an hour each.
+    is_timed = now_s - memory.counted_s <= LONGEST_GAP_S
     return JoinMemory(
         nodes=rules.selectors,
         counted_s=now_s,
@@ -158,10 +163,10 @@ def _durations(
         asked_s=requested.asked_s,
         groups_s=requested.groups_s,
         groups_asked_s=requested.groups_asked_s,
-        usual_boots=learned(memory.usual_boots, requested.came),
-        usual_joins=learned(memory.usual_joins, nodes.came),
-        join_times=memory.join_times.and_then(nodes.joined_in_s),
-        boot_times=memory.boot_times.and_then(requested.booted_in_s),
+        usual_boots=learned(memory.usual_boots, requested.came if is_timed else ()),
+        usual_joins=learned(memory.usual_joins, nodes.came if is_timed else ()),
+        join_times=memory.join_times.and_then(nodes.joined_in_s if is_timed else ()),
+        boot_times=memory.boot_times.and_then(requested.booted_in_s if is_timed else ()),
         joined=memory.joined + len(nodes.joined_in_s),
         lost=memory.lost + requested.lost + nodes.given_up,
         machines=memory.machines,

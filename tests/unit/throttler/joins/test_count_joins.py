@@ -62,6 +62,20 @@ def usable(*names: str, **changes: Any) -> dict[str, Any]:
     }
 
 
+def test_how_long_joins_took_that_ended_while_nothing_was_seen_is_not_guessed() -> None:
+    story, hour_s = Story(), 3600.0
+    claim, old = a_claim("c1"), a_node("old", age_s=9999)
+    story.after(0, a_world(old, claims=(claim,)))
+    story.after(5, a_world(old, a_node("n1", age_s=-5), claims=(claim,)))
+    there = usable("old", "n1")
+    joins = story.after(10, a_world(*there["nodes"], pods=there["pods"], claims=(claim,)))
+    assert (joins.joined, joins.join_s) == (1, 10.0)
+    there = usable("old", "n1", *(f"spot-{at}" for at in range(20)), age_s=-60)
+    come = (a_claim("c1", is_registered=True),)
+    joins = story.after(hour_s, a_world(*there["nodes"], pods=there["pods"], claims=come))
+    assert (joins.joined, joins.join_s, joins.boot_s) == (21, 10.0, None)
+
+
 def test_a_daemon_set_whose_pods_do_not_come_is_waited_for_once_on_each_kind_of_node() -> None:
     """Its pods do not fit on small nodes, or a quota refuses them: each such join would hold its place for a quarter of
     an hour, and then count as a machine that was lost."""
