@@ -39,7 +39,8 @@ def count_joins(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: f
     requested = count_requested(world, memory, rules, nodes, now_s)
     after = _durations(memory, world, rules, nodes, requested, now_s)
     after = _machines(after, world, now_s)
-    untaken = requested.booting + len(nodes.held) + _free_of(nodes, after.joined_s, world)
+    coming = requested.booting + len(nodes.held) + _free_of(nodes, after.joined_s, world)
+    untaken = max(0, coming - _for_work_that_moves(world, rules))
     unseen = _unseen(world)
     after = _searched(after, memory, world, rules, untaken + unseen, now_s)
     joins = _joins(world, after, rules, nodes, requested, untaken, unseen, now_s)
@@ -122,8 +123,22 @@ def _unseen(world: JoinWorld) -> int:
     return len(names - world.nodes.keys())
 
 
+def _for_work_that_moves(world: JoinWorld, rules: JoinRules) -> int:
+    """Machines that Karpenter has ordered in the place of others with work: it moves there once they have come, and
+    pods that wait need other ones. While an image is rolled out there are always some."""
+    marked = (claim for claim in world.claims if claim.is_leaving and not claim.is_deleting)
+    return sum(
+        rules.selects(claim.metadata.labels) and any(map(_is_lasting_work, world.pods.get(claim.node_name, NO_PODS)))
+        for claim in marked
+    )
+
+
+def _is_lasting_work(pod: Pod) -> bool:
+    return pod.kind is PodKind.WORK and not (pod.is_terminating or pod.is_finished)
+
+
 def _is_new_work(pod: Pod) -> bool:
-    return pod.kind is PodKind.WORK and not (pod.is_running or pod.is_terminating or pod.is_finished)
+    return _is_lasting_work(pod) and not pod.is_running
 
 
 def _free_of(nodes: Registered, joined: Iterable[str], world: JoinWorld) -> int:

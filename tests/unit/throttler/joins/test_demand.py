@@ -283,6 +283,30 @@ def test_a_node_with_work_on_it_that_is_not_seen_yet_comes_for_pods_that_wait() 
     assert Story().after(5, a_world(old, pods=daemons_on("new", CNI), unplaced=pods)).waiting == 3
 
 
+@pytest.mark.parametrize(
+    ("on_it", "is_deleting", "waiting"),
+    [({}, False, 3), ({"is_finished": True}, False, 2), ({"is_terminating": True}, False, 2),
+     ({"kind": PodKind.BALLOON}, False, 2), ({}, True, 2)],
+    ids=str,
+)  # fmt: skip
+def test_the_replacement_of_a_busy_node_comes_for_no_pod_that_waits(
+    on_it: dict[str, Any], waiting: int, *, is_deleting: bool
+) -> None:
+    """While an image is rolled out there are always some on their way: a smaller job would wait until it is done."""
+    pods = tuple(pending(name, owner=name, is_gated=True, gates=("gate",)) for name in "abc")
+    claim = a_claim("old", age_s=9999, is_registered=True)
+    marked = msgspec.convert({"conditions": [{"type": "DisruptionReason", "status": "True"}]}, type(claim.status))
+    status = msgspec.structs.replace(
+        claim.status, node_name="old", conditions=(*claim.status.conditions, *marked.conditions)
+    )
+    leaving = claim.metadata.creation_timestamp if is_deleting else None
+    metadata = msgspec.structs.replace(claim.metadata, deletion_timestamp=leaving)
+    claim = msgspec.structs.replace(claim, status=status, metadata=metadata)
+    work = msgspec.structs.replace(Pod(pods[0].key, "uid-w", "1", "old", 0, {}, is_running=True), **on_it)
+    world = a_world(a_node("old", age_s=9999), pods=[work], unplaced=pods, claims=(claim, a_claim("new")))
+    assert Story(replace(RULES, gate="gate")).after(5, world).waiting == waiting
+
+
 @pytest.mark.parametrize("change", [{"is_running": True}, {"is_terminating": True}, {"is_finished": True}], ids=str)
 def test_a_node_that_is_gone_before_its_pods_comes_for_nobody(change: dict[str, bool]) -> None:
     """As after an outage of a zone: pods are collected a minute after their node, and others wait already."""
