@@ -86,6 +86,12 @@ class NodePoolView:
         return frozenset(claim.metadata.name for claim in coming)
 
     @property
+    def coming_for_pods(self) -> int:
+        """How many of them are for pods that wait: each machine that is being replaced has one of the others."""
+        replaced = sum(claim.is_leaving and not claim.is_deleting for claim in self.claims)
+        return max(0, len(self.coming) - replaced)
+
+    @property
     def ordered_s(self) -> float:
         """Creation of the newest machine."""
         return max((claim.metadata.created_s for claim in self.claims), default=0.0)
@@ -223,13 +229,13 @@ def _candidates(
     crowds: Sequence[Crowd] = waiting.crowds
     serves = _serves([pool.pool for pool in ordered], sizes, crowds)
     if not any(serves.values()):
-        nodes = room.waiting + sum(len(pool.coming) for pool in ordered)
+        nodes = room.waiting + sum(pool.coming_for_pods for pool in ordered)
         crowds, serves = (Crowd(Scheduling(), {}, nodes),), {name: frozenset({0}) for name in serves}
     candidates = [
         Candidate(
             name=pool.name,
             serves=serves[pool.name],
-            coming=len(pool.coming),
+            coming=pool.coming_for_pods,
             is_late=pool.is_late(waiting),
             is_full=_refusal(pool.pool, holder) is not None
             or not pool.pool.is_usable

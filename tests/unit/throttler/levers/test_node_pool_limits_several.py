@@ -54,6 +54,15 @@ class Pair:
         return (self.servers[name].pool().spec.limits or {}).get("cpu")
 
 
+def test_a_pool_whose_machines_are_being_replaced_has_its_share_for_pods_that_wait() -> None:
+    """The replacements are for the work on the old machines, of which a roll-out always has some."""
+    pair = Pair({"cpu": 7000}, (*claims(5, 3, is_replaced=True), *claims(5, 1)))
+    selectors = ({"karpenter.sh/nodepool": name} for name in ("heavy", "light"))
+    pair.waiting = WaitingWork(crowds=tuple(Crowd(Scheduling((), own), {"cpu": 7000}, 5.0) for own in selectors))
+    pair.look(allowance=4)
+    assert (pair.cores("heavy"), pair.cores("light")) == ("56", "16"), "5 machines and 2, none and 2"
+
+
 @pytest.mark.parametrize(
     ("heavy", "cores"),
     [
