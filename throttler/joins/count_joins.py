@@ -126,10 +126,10 @@ def _unseen(world: JoinWorld) -> int:
 def _for_work_that_moves(world: JoinWorld, rules: JoinRules) -> int:
     """Machines that Karpenter has ordered in the place of others with work: it moves there once they have come, and
     pods that wait need other ones. While an image is rolled out there are always some."""
-    marked = (claim for claim in world.claims if claim.is_leaving and not claim.is_deleting)
     return sum(
         rules.selects(claim.metadata.labels) and any(map(_is_lasting_work, world.pods.get(claim.node_name, NO_PODS)))
-        for claim in marked
+        for claim in world.claims
+        if claim.is_being_replaced
     )
 
 

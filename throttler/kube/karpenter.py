@@ -186,5 +186,10 @@ class NodeClaim(msgspec.Struct, frozen=True, gc=False):
         """
         return self.is_deleting or self._is("DisruptionReason")
 
+    @property
+    def is_being_replaced(self) -> bool:
+        """Whether its replacement has been ordered, and it still stands until that has come."""
+        return self.is_leaving and not self.is_deleting
+
     def _is(self, type_: str) -> bool:
         return any(condition.type == type_ and condition.status == "True" for condition in self.status.conditions)

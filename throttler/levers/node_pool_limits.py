@@ -88,8 +88,7 @@ class NodePoolView:
     @property
     def coming_for_pods(self) -> int:
         """How many of them are for pods that wait: each machine that is being replaced has one of the others."""
-        replaced = sum(claim.is_leaving and not claim.is_deleting for claim in self.claims)
-        return max(0, len(self.coming) - replaced)
+        return max(0, len(self.coming) - sum(claim.is_being_replaced for claim in self.claims))
 
     @property
     def ordered_s(self) -> float:
