@@ -96,9 +96,8 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     view, memory, settings = own.view, own.memory, case.settings
     taken, holdable = case.reserved.taker, view.census.holdable
     reserved = [node for node in holdable if node.name in taken]
-    free = [node for node in holdable if node.name not in taken] if reserved else holdable
-    if kept_free := _for_work_of_leaving(view, case.now.wall.timestamp()):
-        free = [node for node in free if node.name not in kept_free]
+    left_to_work = {node.name for node in reserved} | _for_work_of_leaving(view, case.now.wall.timestamp())
+    free = [node for node in holdable if node.name not in left_to_work] if left_to_work else holdable
     present = balloons_by_shape(view)
     waiting = _asked(view, present.total(), case.buffers_of(view))
     aim = _aim(view, case, len(free), len(reserved), waiting, allowance, memory.granted)
