@@ -326,6 +326,11 @@ class KubeClient:
             if not (token := page.continue_token):
                 return
 
+    async def newest_version(self, resource: Resource, selection: Selection) -> str:
+        """The version at which the server is now, by its etcd and not by a cache: as a list of one object says."""
+        request = list_request(resource, selection, limit=1, continue_token="", resource_version=None)
+        return raw_page(await self._caller.call(request)).resource_version
+
     def watch(
         self, resource: Resource, selection: Selection, *, resource_version: str, lifetime_s: int
     ) -> AbstractAsyncContextManager[HttpResponse]:

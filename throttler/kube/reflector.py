@@ -126,7 +126,8 @@ class Reflector(Generic[W, T]):
     """A watch cache: decodes each object into `wire`, keeps `shape(wire)` of it in `store`.
 
     `run` never returns and survives whatever a server does; cancel it to end it. It lists once, and again only when the
-    server says that our version is of no more use (410), as client-go does: a watch that goes on loses nothing.
+    server says that our version is of no more use (410), as client-go does: a watch that goes on loses nothing. One
+    that broke goes on where the server's own version is no older than ours, which one small request tells.
 
     The store is complete when it shows every object and every change up to the last word of the server (`age_s`). It
     is not before the first list has ended, nor from any failure of the watch until it has been resumed and the missed
@@ -323,6 +324,8 @@ class Reflector(Generic[W, T]):
             lifetime_s=self._random.randint(*(LIFETIME_S if self._speaks_by_itself else SHORT_LIFETIME_S)),
         )
         async with opened as response:
+            if not self._is_following:
+                await self._check_version()
             self._tell(CacheEvent.WATCHING)
             self._heard()
             started_at = _now()
@@ -333,6 +336,16 @@ class Reflector(Generic[W, T]):
         if _now() - started_at < SHORT_WATCH_S and not has_spoken:
             raise UnreachableError("the watch ended at once")
         self._backoff.reset()
+
+    async def _check_version(self) -> None:
+        """Raises GoneError where the server is at an older version than we: its etcd was restored from a backup.
+
+        It accepts a watch from the future all the same, and says nothing of what happens until it is there again
+        (kubernetes/kubernetes#107457). For an hour or more the view would count as complete.
+        """
+        version = await self._client.newest_version(self._resource, self._selection)
+        if self.store.is_stale(version):
+            raise GoneError(f"the server went back from version {self.store.resource_version} to {version}")
 
     @property
     def _speaks_by_itself(self) -> bool:

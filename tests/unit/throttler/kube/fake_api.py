@@ -98,6 +98,13 @@ class FakeApi:
         self.version += 1
         self.oldest = self.version
 
+    def go_back(self, version: int, *names: str) -> None:
+        """Restores its etcd from a backup of that version, with these objects. A watch from a later version is
+        accepted, and hears nothing of what happens up to there, as of a real server (kubernetes/kubernetes#107457)."""
+        self.break_watches(down())
+        self.version, self.log = version, []
+        self.objects = {name: thing for name, thing in self.objects.items() if name in names}
+
     def break_watches(self, error: Exception | None = None) -> None:
         """Ends all open watches, cleanly or with an error."""
         for watch in self.watches:
@@ -110,8 +117,8 @@ class FakeApi:
             watch.queue.put_nowait(line)
 
     def lists(self) -> int:
-        """How many lists were begun, streamed or in pages."""
-        pages = [request for _, request, _ in self.sent if request.verb == "list"]
+        """How many lists were begun, streamed or in pages; to list one object is to ask for the version."""
+        pages = [request for _, request, _ in self.sent if request.verb == "list" and request.query["limit"] != "1"]
         return self.verbs().count("watchlist") + sum("continue" not in request.query for request in pages)
 
     def verbs(self) -> list[str]:
@@ -123,8 +130,9 @@ class FakeApi:
     def _emit(self, kind: str, thing: dict[str, Any]) -> None:
         line = json.dumps({"type": kind, "object": thing}).encode() + b"\n"
         self.log.append((self.version, line))
-        if not self.is_mute:
-            self.say(line)
+        for watch in self.watches:
+            if not self.is_mute and watch.since < self.version:
+                watch.queue.put_nowait(line)
 
     @asynccontextmanager
     async def open(self, request: Request, credentials: Credentials) -> AsyncIterator[Any]:
@@ -170,6 +178,8 @@ class FakeApi:
     async def _page(self, request: Request) -> FakeResponse:
         """The version and the objects are those of the first page, as the continue token says on a real server."""
         start, limit = int(request.query.get("continue", "0")), int(request.query["limit"])
+        if limit == 1:
+            return FakeResponse(200, json.dumps({"metadata": {"resourceVersion": str(self.version)}}).encode())
         if start == 0:
             self._listed = self.version, dict(sorted(self.objects.items()))
         version, objects = self._listed
@@ -201,6 +211,7 @@ class FakeWatch:
 
     def __init__(self, api: FakeApi, since: int, lifetime_s: float) -> None:
         self.headers: dict[str, str] = {}
+        self.since = since
         self.queue: asyncio.Queue[bytes | Exception] = asyncio.Queue()
         self._api = api
         now = asyncio.get_running_loop().time()
@@ -225,6 +236,9 @@ class FakeWatch:
                 if now >= self._end_at:
                     return b""
                 self._bookmark_at = now + 60
+                self._api.version += 1
+                if self._api.version <= self.since:
+                    continue
                 return self._bookmark()
             if isinstance(chunk, Exception):
                 raise chunk
@@ -236,7 +250,6 @@ class FakeWatch:
         return min(self._bookmark_at, self._end_at) if self._api.has_bookmarks else self._end_at
 
     def _bookmark(self) -> bytes:
-        self._api.version += 1
         meta = {"resourceVersion": str(self._api.version), "creationTimestamp": None}
         return json.dumps({"type": "BOOKMARK", "object": {"metadata": meta}}).encode() + b"\n"
 

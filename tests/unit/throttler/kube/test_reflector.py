@@ -563,6 +563,49 @@ async def test_a_list_older_than_the_one_before_is_noticed():
         assert reflector.events[CacheEvent.WENT_BACK] == 1
 
 
+async def test_a_server_that_went_back_is_listed_anew_though_it_takes_the_watch():
+    """Its etcd was restored from a backup: it accepts a watch from the future, and says nothing of what happens."""
+    api = api_with("kept", "made-later")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        await asyncio.sleep(1)
+        api.go_back(50, "kept")
+        while reflector.store.is_complete:
+            await reflector.wait_changed(reflector.store.version)
+        await reflector.wait_complete()
+        assert seen(reflector) == {"kept": 0}
+        assert (reflector.events[CacheEvent.WENT_BACK], api.lists()) == (1, 2)
+        api.put("new", size=7)
+        await asyncio.sleep(0.1)
+        assert seen(reflector) == {"kept": 0, "new": 7}
+
+
+async def test_a_server_that_went_back_while_pages_were_read_is_listed_anew():
+    api = api_with(*(f"n{i}" for i in range(1200)))
+    api.streams_lists, api.page_s = False, 2.0
+    async with running(api) as reflector:
+        await asyncio.sleep(3)
+        assert reflector.is_listing
+        assert reflector.store.resource_version == str(api.version)
+        api.go_back(50, "n1")
+        await reflector.wait_complete()
+        assert seen(reflector) == {"n1": 1}
+
+
+async def test_a_view_is_complete_only_when_the_server_is_known_not_to_have_gone_back():
+    api = api_with("a")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        await asyncio.sleep(1)
+        api.refuse["list"] = status_answer(429, "TooManyRequests")
+        api.break_watches(down())
+        await asyncio.sleep(30)
+        assert not reflector.store.is_complete
+        api.refuse.clear()
+        await reflector.wait_complete()
+        assert api.lists() == 1
+
+
 async def test_an_event_older_than_the_stream_is_dropped_and_counted():
     api = api_with("a")
     async with running(api) as reflector:

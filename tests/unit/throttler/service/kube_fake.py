@@ -51,6 +51,9 @@ class FakeCluster:
         self._called("get", resource, name)
         return msgspec.json.encode(self._find(resource, name))
 
+    async def newest_version(self, resource: Resource, selection: Selection) -> str:
+        return str(self.version)
+
     async def pages(self, resource: Resource, wire: Any, selection: Selection = EVERYTHING) -> AsyncIterator[Any]:
         self._called("list", resource, "")
         if resource.plural not in self.objects:
