@@ -549,20 +549,6 @@ async def test_garbage_in_the_stream_leads_to_a_fresh_list():
         assert api.lists() == 2
 
 
-async def test_a_list_older_than_the_one_before_is_noticed():
-    api = api_with("a", "b")
-    async with running(api) as reflector:
-        await reflector.wait_complete()
-        assert reflector.store.went_back == 0
-        await asyncio.sleep(1)
-        api.version, api.log = 50, []
-        api.say(GONE)
-        await asyncio.sleep(10)
-        assert reflector.store.went_back == 1
-        assert int(reflector.store.resource_version) < 100
-        assert reflector.events[CacheEvent.WENT_BACK] == 1
-
-
 async def test_a_server_that_went_back_is_listed_anew_though_it_takes_the_watch():
     """Its etcd was restored from a backup: it accepts a watch from the future, and says nothing of what happens."""
     api = api_with("kept", "made-later")
@@ -574,7 +560,7 @@ async def test_a_server_that_went_back_is_listed_anew_though_it_takes_the_watch(
             await reflector.wait_changed(reflector.store.version)
         await reflector.wait_complete()
         assert seen(reflector) == {"kept": 0}
-        assert (reflector.events[CacheEvent.WENT_BACK], api.lists()) == (1, 2)
+        assert (reflector.store.went_back, reflector.events[CacheEvent.WENT_BACK], api.lists()) == (1, 1, 2)
         api.put("new", size=7)
         await asyncio.sleep(0.1)
         assert seen(reflector) == {"kept": 0, "new": 7}
@@ -586,7 +572,6 @@ async def test_a_server_that_went_back_while_pages_were_read_is_listed_anew():
     async with running(api) as reflector:
         await asyncio.sleep(3)
         assert reflector.is_listing
-        assert reflector.store.resource_version == str(api.version)
         api.go_back(50, "n1")
         await reflector.wait_complete()
         assert seen(reflector) == {"n1": 1}
@@ -596,14 +581,12 @@ async def test_a_view_is_complete_only_when_the_server_is_known_not_to_have_gone
     api = api_with("a")
     async with running(api) as reflector:
         await reflector.wait_complete()
-        await asyncio.sleep(1)
         api.refuse["list"] = status_answer(429, "TooManyRequests")
         api.break_watches(down())
         await asyncio.sleep(30)
         assert not reflector.store.is_complete
         api.refuse.clear()
         await reflector.wait_complete()
-        assert api.lists() == 1
 
 
 async def test_an_event_older_than_the_stream_is_dropped_and_counted():
@@ -634,8 +617,7 @@ async def test_a_version_from_the_future_leads_to_a_fresh_list():
     async with running(api) as reflector:
         await reflector.wait_complete()
         await asyncio.sleep(1)
-        too_new = status_answer(504, "Timeout", "Timeout: Too large resource version: 101, current: 50")
-        api.faults.append(too_new)
+        api.faults.append(status_answer(504, "Timeout", "Timeout: Too large resource version: 101, current: 50"))
         api.break_watches(down())
         await asyncio.sleep(20)
         assert api.lists() == 2
