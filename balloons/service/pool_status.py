@@ -51,6 +51,7 @@ _STUCK = {
     Reason.IMAGE_NOT_ALLOWED,
     Reason.NO_IMAGE_VOLUMES,
     Reason.NO_BUFFERS,
+    Reason.FAILED,
 }
 TURNED_AWAY = frozenset({Reason.NOT_SERVED, Reason.BOUND})
 """Pools that are not ours to serve: whoever makes thousands of them costs the others neither series nor Events."""

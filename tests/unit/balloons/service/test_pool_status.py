@@ -52,6 +52,7 @@ def conditions(status: PoolStatus | None) -> dict[str, str]:
         (WARMING, {"Ready": "False", "Reconciling": "True"}),
         (NO_BUFFERS, {"Ready": "False", "Stalled": "True"}),
         (BLIND, {"Ready": "Unknown", "Reconciling": "True"}),
+        (because(Reason.FAILED, error="KeyError: 'x'"), {"Ready": "False", "Stalled": "True"}),
     ],
 )
 def test_conditions_say_what_kstatus_reads(why: object, expected: dict[str, str]) -> None:
