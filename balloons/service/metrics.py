@@ -14,8 +14,9 @@ import math
 import os
 import platform
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 
 import structlog
 from aiohttp import web
@@ -30,6 +31,7 @@ from balloons.view.claim import Bound
 from throttler.kube.kube_client import Attempt
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.store import CacheEvent
+from throttler.kube.watch_set import CacheState
 from throttler.service.throttle_metrics import ThrottleMetrics
 
 PREFIX = "kube_balloons"
@@ -111,11 +113,12 @@ class Metrics:
         self._make_pool_gauges()
         self._make_decision_metrics()
         self._make_api_metrics()
-        self.throttle = ThrottleMetrics(self.registry, self.labels)
+        self.throttle = ThrottleMetrics(self.registry, self.labels, partial(self.watches, "throttles"))
         info = Info(f"{PREFIX}_build", "Version of the service and of Python.", registry=self.registry)
         info.info({"version": version, "python": platform.python_version()})
         self._shown: set[ObjectKey] = set()
         self._reasons: dict[ObjectKey, str] = {}
+        self._watched: dict[str, frozenset[str]] = {}
 
     def follow_leader(self, leads: Callable[[], bool]) -> None:
         """Ask at each scrape whether this replica leads; one that does not counts nothing that the leader counts."""
@@ -178,16 +181,16 @@ class Metrics:
         """Something happened to a watch cache."""
         self._cache_events.labels(plural, event.value).inc()
 
-    def watch(self, plural: str, age_s: float, is_complete: bool, unreadable: int) -> None:
-        """The state of one watch cache."""
-        self._watch_age.labels(plural).set(age_s)
-        self._watch_complete.labels(plural).set(is_complete)
-        self._unreadable.labels(plural).set(unreadable)
-
-    def unwatch(self, plural: str) -> None:
-        """The resource is no longer served, and so no longer watched."""
-        for gauge in (self._watch_age, self._watch_complete, self._unreadable):
-            gauge.remove(plural)
+    def watches(self, half: str, states: Mapping[str, CacheState]) -> None:
+        """How the watch caches of one half of the service stand; series of those that are no longer followed end."""
+        for name, state in states.items():
+            self._watch_age.labels(name).set(state.age_s)
+            self._watch_complete.labels(name).set(state.is_complete)
+            self._unreadable.labels(name).set(state.unreadable)
+        for gone in self._watched.get(half, frozenset()) - states.keys():
+            for gauge in (self._watch_age, self._watch_complete, self._unreadable):
+                gauge.remove(gone)
+        self._watched[half] = frozenset(states)
 
     # --- what they are ---
 

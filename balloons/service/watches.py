@@ -96,8 +96,7 @@ class Watches:
 
     def circumstances(self) -> Circumstances:
         """What the next snapshot says about itself."""
-        for name, cache in self._set.caches.items():
-            self._metrics.watch(name, cache.age_s, cache.store.is_complete, len(cache.store.skipped))
+        self._metrics.watches("pools", self._set.states_without())
         unreadable = self._set.caches[POOLS.plural].store.skipped
         return Circumstances(
             missing=self.missing,
@@ -201,11 +200,7 @@ class Watches:
         """Follow CapacityBuffers and their PodTemplates while the server serves them; raises ApiError."""
         minor = await server_minor(self._client)
         version = await served_version(self._client, BUFFER_GROUP, BUFFER_PLURAL)
-        followed = self._set.caches.keys()
-        before = set(followed)
         self._set.follow((*self._always, *self._of_buffers(version)))
-        for name in before - followed:
-            self._metrics.unwatch(name)
         self._noticed()
         self._buffer_version, self._server_minor = version, minor
 

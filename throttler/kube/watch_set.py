@@ -47,6 +47,15 @@ class Followed:
         return self.watch_name or self.resource.plural
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheState:
+    """How one cache stands: its age as of `Reflector`, and how many objects it cannot read."""
+
+    age_s: float
+    is_complete: bool
+    unreadable: int
+
+
 class WatchSet:
     """Caches by name. `on_news` is called with a cache's name whenever the server spoke of it.
 
@@ -116,6 +125,16 @@ class WatchSet:
         """The same, as if these caches were not followed."""
         ages_s = (cache.age_s for name, cache in self._caches.items() if name not in spare)
         return max(0.0, max(ages_s, default=0.0) - USUAL_SILENCE_S)
+
+    def states_without(self, spare: Container[str] = ()) -> Mapping[str, CacheState]:
+        """How each cache stands, by name, but for these."""
+        return {
+            name: CacheState(
+                age_s=cache.age_s, is_complete=cache.store.is_complete, unreadable=len(cache.store.skipped)
+            )
+            for name, cache in self._caches.items()
+            if name not in spare
+        }
 
     def items(self, name: str) -> Mapping[Key, Any]:
         """What a cache holds; nothing where it is not followed."""

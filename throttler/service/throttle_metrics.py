@@ -3,12 +3,13 @@
 Series of known label values are there from the start, those of a throttle begin and end with it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from throttler.api.throttle_rules import RefusedThrottle
 from throttler.kube.quantities_and_durations import QuantityError, parse_quantity
+from throttler.kube.watch_set import CacheState
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverDecision, LeverState
 from throttler.service.lever_writer import WRITTEN, LeverWriteOutcome
@@ -36,11 +37,20 @@ _FIGURES = {
 
 
 class ThrottleMetrics:
-    """Told what was decided, read and written; knows which series that concerns. `labels` collects label names."""
+    """Told what was decided, read and written; knows which series that concerns. `labels` collects label names.
 
-    def __init__(self, registry: CollectorRegistry, labels: dict[str, tuple[str, ...]]) -> None:
+    `watches` is told how the watch caches stand, by name: their series are the pools' too.
+    """
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        labels: dict[str, tuple[str, ...]],
+        watches: Callable[[Mapping[str, CacheState]], None],
+    ) -> None:
         self._registry = registry
         self._labels = labels
+        self.watches = watches
         self._figures = {key: self._gauge(name, text, "throttle") for key, (name, text) in _FIGURES.items()}
         self._nodes = self._gauge("nodes", "Nodes on their way to being usable, by stage.", "throttle", "stage")
         self._because = self._gauge("because", "1 for the present reason of the window.", "throttle", "reason")

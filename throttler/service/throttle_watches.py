@@ -23,7 +23,7 @@ from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import KindNames, LimitedObject
 from throttler.kube.reflector import CacheObserver
 from throttler.kube.requests import CONFIG_MAPS, DAEMON_SETS, Resource, Selection
-from throttler.kube.watch_set import RETRY_S, Followed, WatchSet, is_served, keep_discovering
+from throttler.kube.watch_set import RETRY_S, CacheState, Followed, WatchSet, is_served, keep_discovering
 from throttler.service.all_levers import CEILINGS
 
 THROTTLES = Resource(GROUP, VERSION, THROTTLE_PLURAL, THROTTLE_KIND, is_namespaced=False)
@@ -158,6 +158,12 @@ class ThrottleWatches:
     def missing(self) -> tuple[str, ...]:
         """The caches that are not complete, with the server's reason where it gave one."""
         return tuple(sorted(self._set.missing_without(self._spare)))
+
+    @property
+    def states(self) -> Mapping[str, CacheState]:
+        """How each cache stands that a decision waits for, by name."""
+        unneeded = {THROTTLES.plural} if self.is_forbidden else set()
+        return self._set.states_without(self._spare | unneeded)
 
     @property
     def age_s(self) -> float:

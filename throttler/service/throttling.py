@@ -100,6 +100,7 @@ class Throttling:
     def stand_by(self) -> None:
         """Somebody else leads: nothing is asked of the servers, nothing remembered; the caches stay warm."""
         self._metrics.forbidden(self._watches.is_forbidden)
+        self._metrics.watches(self._watches.states)
         self._sources.follow(())
         self._memories, self._told = {}, {}
         if self._watches.is_known:
@@ -118,6 +119,7 @@ class Throttling:
     def tick(self, cluster: ClusterView) -> Sequence[Lane] | None:
         """Decide for all throttles and begin to write; gives the lanes of Headroom, None without a throttle."""
         self._metrics.forbidden(self._watches.is_forbidden)
+        self._metrics.watches(self._watches.states)
         if not self._watches.is_known:
             # There may be a throttle: what grows now could not be taken back.
             return (Lane(LabelSelector(), 0, is_shut=True),)

@@ -162,6 +162,7 @@ async def test_a_kind_that_is_broken_blinds_only_throttles_that_have_a_ceiling_o
     async with following(server) as watches:
         assert watches.missing == missing
         assert (watches.age_s > 0) == bool(missing), "nor does it grow old"
+        assert ("nodepools" in watches.states) == bool(missing), "nor does an alert tell of it"
 
 
 async def test_kinds_that_are_installed_later_are_noticed() -> None:
@@ -194,6 +195,7 @@ async def test_throttles_that_we_may_not_read_are_none_of_ours_after_a_minute_an
         assert (watches.is_known, watches.is_forbidden) == (False, False), "the right may be on its way"
         await asyncio.sleep(FORBIDDEN_S + 1)
         assert (watches.is_known, watches.is_forbidden, watches.throttles) == (True, True, ())
+        assert watches.states == {}, "nothing waits for it"
         server.faults.clear()
         await asyncio.sleep(LONGEST_BACKOFF_S + 1)
         assert (watches.is_known, watches.is_forbidden, len(watches.throttles)) == (True, False, 1)
@@ -218,6 +220,7 @@ async def test_throttles_that_cannot_be_read_for_now_stay_unknown() -> None:
     async with following(server) as watches:
         await asyncio.sleep(10 * FORBIDDEN_S)
         assert (watches.is_known, watches.is_forbidden) == (False, False)
+        assert not watches.states["jointhrottles"].is_complete
 
 
 async def test_a_right_that_is_taken_away_leaves_the_throttles_as_they_were() -> None:

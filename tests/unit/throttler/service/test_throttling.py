@@ -20,6 +20,7 @@ from throttler.api.throttle_rules import StoredThrottle, ThrottleWire, throttle_
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.taints import Taint
+from throttler.kube.watch_set import CacheState
 from throttler.levers.lever import THROTTLE_LABEL, Lane
 from throttler.levers.node_pool_limits import NODE_POOL_LIMITS
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
@@ -29,6 +30,7 @@ from throttler.service.throttling import BLIND_PATIENCE_S, BUSY_S, LEAVING_S, NO
 LIMITS: dict[str, Any] = {"nodes": {"matchLabels": {"pool": "a"}}, "levers": {"nodePoolLimits": {}}}
 TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
 TAINTED: dict[str, Any] = {"nodes": {"matchLabels": {"pool": "a"}}, "levers": {"startupTaint": {"key": TAINT}}}
+NODE_CLAIMS_SEEN = ("kube_balloons_watch_complete", {"resource": "nodeclaims"})
 THERE = a_node("old", age_s=9999)
 CLUSTER = ClusterView(nodes={"old": THERE}, pods={"old": daemons_on("old", CNI, LOGS)})
 
@@ -262,6 +264,18 @@ def test_a_watch_that_reconnects_is_not_told_to_anybody_and_one_that_stays_away_
     assert scene.writes.turns == []
     scene.tick(BLIND_PATIENCE_S)
     assert [turn.findings.missing for turn in scene.writes.turns] == [("nodeclaims",)]
+
+
+def test_a_cache_that_throttles_wait_for_is_shown_to_be_incomplete_and_no_longer_once_it_is_not_needed() -> None:
+    """KubeBalloonsViewIncomplete looks at it: no ceiling moves meanwhile, and nothing else would say so."""
+    scene = Scene(a_throttle(**LIMITS))
+    scene.watches.states = {"nodeclaims": CacheState(age_s=3.0, is_complete=False, unreadable=1)}
+    for look in (scene.tick, scene.throttling.stand_by):
+        look()
+        assert scene.metrics.registry.get_sample_value(*NODE_CLAIMS_SEEN) == 0
+    scene.watches.states = {}
+    scene.tick(1)
+    assert scene.metrics.registry.get_sample_value(*NODE_CLAIMS_SEEN) is None
 
 
 def test_who_stands_by_asks_no_server_remembers_nothing_and_shows_nothing() -> None:

@@ -12,6 +12,7 @@ from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle, decode
 from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import LimitedObject, Metadata
+from throttler.kube.watch_set import CacheState
 from throttler.levers.lever import Clocks, LeverScene, LeverWrite
 from throttler.service.throttle_writes import Place
 from throttler.service.tick import TickView, Turn
@@ -72,6 +73,7 @@ class FakeWatches:
     is_known: bool = True
     is_forbidden: bool = False
     missing: tuple[str, ...] = ()
+    states: Mapping[str, CacheState] = field(default_factory=dict)
     age_s: float = 0.0
     daemon_sets: tuple[Any, ...] = ()
     claims: tuple[Any, ...] = ()
