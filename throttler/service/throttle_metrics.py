@@ -77,8 +77,8 @@ class ThrottleMetrics:
                 for gauge in (*self._figures.values(), self._nodes):
                     gauge.remove_by_labels({"throttle": name})
             self._show_figures(name, turn.findings)
-            self._show_reason(name, turn.findings.verdict)
-            self._show_levers(name, turn.findings.levers)
+            self._show_reason(name, turn.verdict_followed)
+            self._show_levers(name, turn.findings.levers if turn.holds else ())
         for name in self._shown.keys() - shown.keys():
             self._forget(name)
         self._show_servers(signals, now_s)
@@ -168,7 +168,11 @@ class ThrottleMetrics:
 
     def _make_lever_metrics(self) -> None:
         self._lever_state = self._gauge(
-            "lever_state", "1 for the present state of a lever: whether it is in force.", "throttle", "lever", "state"
+            "lever_state",
+            "1 for the present state of a lever: whether it is in force. None while a throttle is paused or in a dry run.",
+            "throttle",
+            "lever",
+            "state",
         )
         self._lever_ceiling = self._gauge(
             "lever_ceiling",

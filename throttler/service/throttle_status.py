@@ -346,7 +346,7 @@ class ThrottleAnnouncer:
         self._levers = {name: states for name, states in self._levers.items() if name in known}
 
     def _news(self, turn: Turn, before: ThrottleStatus) -> Iterator[tuple[Because, bool]]:
-        verdict = turn.findings.verdict
+        verdict = turn.verdict_followed
         if verdict is not None:
             is_warning = verdict.because.reason in _WARNINGS
             if self._phase.get(turn.name, before.phase) != verdict.phase.value or is_warning:

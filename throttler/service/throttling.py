@@ -255,7 +255,7 @@ class Throttling:
 
     def _log_changes(self, turn: Turn) -> None:
         """One line when the phase or the reason changes; the figures are in status and metrics."""
-        verdict = turn.findings.verdict
+        verdict = turn.verdict_followed
         if verdict is None:
             return
         told = verdict.phase.value, verdict.because.code

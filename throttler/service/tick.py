@@ -156,6 +156,17 @@ class Turn:
         return self.stored.metadata.name
 
     @property
+    def verdict_followed(self) -> Verdict | None:
+        """What the law decided; None as well while the throttle is paused: nothing is paced by it then."""
+        is_paused = isinstance(self.stored, JoinThrottle) and self.stored.spec.paused
+        return None if is_paused else self.findings.verdict
+
+    @property
+    def holds(self) -> bool:
+        """Whether its levers are moved: not while it is paused or in a dry run."""
+        return isinstance(self.stored, JoinThrottle) and not (self.stored.spec.paused or self.stored.spec.dry_run)
+
+    @property
     def lever_writes(self) -> tuple[LeverWrite, ...]:
         """What all its levers ask for, each lever's in order."""
         return tuple(write for decision in self.findings.levers for write in decision.writes)

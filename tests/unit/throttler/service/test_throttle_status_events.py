@@ -1,5 +1,6 @@
 """Events about throttles: news only, and never a flood."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import msgspec
@@ -35,6 +36,12 @@ def test_a_phase_that_changes_is_told_once() -> None:
     assert reasons(told) == [("Starting", "Normal")]
     assert announcer.due(a_turn(STARTING, Phase.SLOW_START), stored, 2.0, WALL) == []
     assert told[0]["metadata"]["namespace"] == "default"
+
+
+def test_nothing_is_told_of_a_pace_that_nobody_keeps() -> None:
+    turn = a_turn(ERRORS, Phase.BRAKE)
+    paused = replace(turn, stored=a_throttle(paused=True))
+    assert ThrottleAnnouncer("me").due(paused, ThrottleStatus(phase="Paused"), 0.0, WALL) == []
 
 
 def test_what_is_wrong_is_told_again_after_a_minute_and_not_before() -> None:

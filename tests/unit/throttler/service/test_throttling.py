@@ -195,6 +195,20 @@ def test_metrics_tell_window_reason_and_stages_and_end_with_the_throttle() -> No
     assert scene.figure("lever_state", throttle="default", lever="NodePool/pool-a", state="Contested") is None
 
 
+@pytest.mark.parametrize(("more", "phase"), [({}, 1), ({"paused": True}, 0), ({"dryRun": True}, 1)])
+def test_metrics_of_a_throttle_that_holds_nothing_raise_no_alarm(more: dict[str, Any], phase: int) -> None:
+    """Its NodePool is misspelt and no server is read: of no concern while it is paused, when nothing is paced by it."""
+    scene = Scene(a_throttle(levers={"nodePoolLimits": {"names": ["misspelt"]}}, **more))
+    scene.sources.by_throttle = lambda now_s: {}  # type: ignore[method-assign]
+    waits = ClusterView(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=(pending("p"),))
+    for _ in range(2):
+        scene.tick(5, waits)
+    assert scene.figure("phase", throttle="default", phase="Stale") == phase
+    assert scene.figure("because", throttle="default", reason="SignalsLost") == phase
+    refused_lever = scene.figure("lever_state", throttle="default", lever="NodePool/misspelt", state="Refused")
+    assert refused_lever == (None if more else 1)
+
+
 def test_metrics_of_a_throttle_that_is_refused_tell_nothing_of_before() -> None:
     """30 nodes were waited for then, and none joins: an alert would say so for as long as it is refused."""
     scene = Scene(a_throttle(**LIMITS))
