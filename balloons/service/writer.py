@@ -38,6 +38,7 @@ from throttler.kube.errors import (
     InvalidError,
     NotFoundError,
     ServerError,
+    TooManyRequestsError,
     UndecodableError,
     UnreachableError,
 )
@@ -75,17 +76,24 @@ KINDS: Mapping[type[Action], ActionKind] = {
 StoredPools = Callable[[ObjectKey], StoredPool | None]
 
 
+_UNKNOWN = (UnreachableError, ServerError, UndecodableError)
+"""After these it may have been done."""
+
+
 def outcome_of(error: ApiError) -> PoolWriteOutcome:
     """What a failed call means for what was to be done."""
     if isinstance(error, FencedError):
         return PoolWriteOutcome.FENCED
+    if error.is_of_webhook:
+        # Whatever the status: one that is down makes it a 500.
+        return PoolWriteOutcome.REFUSED
     if isinstance(error, NotFoundError):
         return PoolWriteOutcome.GONE
     if isinstance(error, ConflictError):
         return PoolWriteOutcome.CONFLICT
-    if isinstance(error, UnreachableError | ServerError | UndecodableError):
-        return PoolWriteOutcome.UNKNOWN
-    return PoolWriteOutcome.REFUSED
+    if isinstance(error, TooManyRequestsError):
+        return PoolWriteOutcome.BUSY
+    return PoolWriteOutcome.UNKNOWN if isinstance(error, _UNKNOWN) else PoolWriteOutcome.REFUSED
 
 
 def least_rest_s(error: ApiError) -> float:
@@ -94,7 +102,7 @@ def least_rest_s(error: ApiError) -> float:
         return FORBIDDEN_REST_S
     if error.retry_after_s is not None:
         return error.retry_after_s
-    return UNKNOWN_REST_S if outcome_of(error) is PoolWriteOutcome.UNKNOWN else 0.0
+    return UNKNOWN_REST_S if isinstance(error, _UNKNOWN) else 0.0
 
 
 def in_words(action: Action) -> str:

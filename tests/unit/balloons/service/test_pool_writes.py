@@ -33,6 +33,7 @@ from throttler.kube.errors import (
     ForbiddenError,
     NotFoundError,
     ServerError,
+    TooManyRequestsError,
 )
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.reasons_and_events import because
@@ -217,6 +218,23 @@ async def test_nothing_is_released_when_the_size_was_not_lowered() -> None:
     scene.client.errors[APPLY] = [ServerError("webhook x timed out", status=500)]
     assert await scene.write(apply(), release("b1")) == [APPLY]
     assert "webhook x timed out" in scene.writes.problems[GPU]
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (ServerError('failed calling webhook "x": no endpoints', status=500), "refused"),
+        (ServerError("etcdserver: request timed out", status=500), "unknown"),
+        (TooManyRequestsError("too many requests", status=429), "busy"),
+        (ForbiddenError("exceeded quota", status=403), "refused"),
+    ],
+)
+async def test_a_write_counts_as_refused_where_somebody_has_to_do_something(error: ApiError, outcome: str) -> None:
+    """KubeBalloonsWritesRefused names a right, a policy or a webhook: a busy server is none of these."""
+    scene = Scene()
+    scene.client.errors[APPLY] = [error]
+    await scene.write(apply())
+    assert scene.counted("apply", outcome) == 1
 
 
 async def test_a_balloon_leaves_a_node_that_goes_although_the_size_was_refused() -> None:
