@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from balloons.cluster import kinds, seen_cluster
-from balloons.cluster.object_fields import moment, name_of, part, parts, text, whole
+from balloons.cluster.object_fields import moment, name_of, namespace_of, part, parts, text, whole
 from balloons.decide.decision_and_reasons import Reason
 from balloons.doctor.check import Facts, Severity, Trouble, called, check, some
 from throttler.api.throttle_rules import RefusedThrottle
@@ -13,12 +13,14 @@ from throttler.kube.custom_objects import Invalid
 from throttler.kube.metadata import owners_of
 from throttler.kube.quantities_and_durations import count
 from throttler.kube.selectors import matches
-from throttler.levers.lever import FIELD_MANAGER, THROTTLE_LABEL, Holder
+from throttler.levers.lever import FIELD_MANAGER, HOLDER_ANNOTATION, THROTTLE_LABEL, Holder
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.levers.scheduling_gate import PACED_GATE
 
 LEASE_LIMIT_S = 100.0
 """As long as `balloons guard` waits by default."""
+HOME = "kube-balloons"
+"""The namespace whose Lease `balloons guard` watches by default."""
 
 
 @check(
@@ -79,7 +81,7 @@ def silent_lease(facts: Facts) -> Iterator[Trouble]:
                 called(kinds.LEASES, lease),
                 f"it was renewed {age_s:.0f} s ago: no decisions are made, and ceilings in force stay until the guard "
                 "gives them back",
-                "balloons guard --once",
+                _guard_once(namespace_of(lease)),
             )
 
 
@@ -89,7 +91,7 @@ def silent_lease(facts: Facts) -> Iterator[Trouble]:
     about="A ceiling of a throttle that is gone holds all growth. The service and the guard give such ceilings "
     "back; one that is still there means that neither runs, or that they lack the rights.",
     needs=(kinds.NODE_POOLS, kinds.QUOTAS, kinds.THROTTLES),
-    also=(kinds.MACHINE_DEPLOYMENTS,),
+    also=(kinds.MACHINE_DEPLOYMENTS, kinds.LEASES),
     is_live_only=True,
 )
 def left_behind(facts: Facts) -> Iterator[Trouble]:
@@ -104,7 +106,7 @@ def left_behind(facts: Facts) -> Iterator[Trouble]:
                     called(kind, thing),
                     f"it carries a ceiling of throttle {holder or '(no name)'}, which does not exist: growth is held "
                     "for ever",
-                    "balloons guard --once --after 1 --period 0.2",
+                    _guard_once(text(thing, "metadata", "annotations", HOLDER_ANNOTATION).partition("/")[0], facts),
                 )
 
 
@@ -113,6 +115,7 @@ def left_behind(facts: Facts) -> Iterator[Trouble]:
     Severity.ERROR,
     about="Gated pods are invisible to the scheduler and to autoscalers until the gate goes.",
     needs=(kinds.PODS, kinds.THROTTLES),
+    also=(kinds.LEASES,),
     is_live_only=True,
 )
 def gates_left_behind(facts: Facts) -> Iterator[Trouble]:
@@ -123,7 +126,7 @@ def gates_left_behind(facts: Facts) -> Iterator[Trouble]:
         yield Trouble(
             f"pod/{gated[0].key.name} -n {gated[0].key.namespace}",
             f"{count(len(gated), 'pod')} behind {PACED_GATE}, and no throttle has the lever schedulingGates: stuck",
-            "balloons guard --once --after 1 --period 0.2",
+            _guard_once("", facts),
         )
 
 
@@ -224,6 +227,17 @@ def not_read(facts: Facts) -> Iterator[Trouble]:
             )
 
 
+def _guard_once(home: str, facts: Facts | None = None) -> str:
+    """The command that gives back what a dead service left; next to one that lives it does nothing.
+
+    `home` is the namespace of its Lease; where that is not known, one that there is.
+    """
+    leases = facts.items(kinds.LEASES) if facts is not None and not home else ()
+    home = home or min((namespace_of(lease) for lease in leases if name_of(lease) == kinds.OWN_LEASE), default="")
+    where = "" if home in ("", HOME) else f" --lease-namespace {home}"
+    return f"balloons guard --once{where}  # while a service lives it does nothing: that one's log says what it lacks"
+
+
 def _owners_of_limits(thing: Mapping[str, Any]) -> set[str]:
     entries = parts(thing, "metadata", "managedFields")
     limits, quota = part(thing, "spec", "limits"), part(thing, "spec", "limits", "resources")
@@ -236,8 +250,9 @@ def _owners_of_limits(thing: Mapping[str, Any]) -> set[str]:
 def _is_unseen(thing: Mapping[str, Any], now_s: float) -> bool:
     created = moment(thing, "metadata", "creationTimestamp")
     is_young = created is not None and now_s - created.timestamp() < 60
-    observed = whole(thing, "status", "observedGeneration") or 0
-    is_told = text(thing, "status", "because") == Reason.NOT_SERVED.code
+    observed, why = whole(thing, "status", "observedGeneration") or 0, text(thing, "status", "because")
+    # The service tells once that it does not serve a pool, and not again at each edit.
+    is_told = why == Reason.NOT_SERVED.code or (why == Reason.BOUND.code and observed > 0)
     return not is_young and not is_told and observed < (whole(thing, "metadata", "generation") or 1)
 
 

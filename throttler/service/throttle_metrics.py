@@ -169,7 +169,7 @@ class ThrottleMetrics:
     def _make_lever_metrics(self) -> None:
         self._lever_state = self._gauge(
             "lever_state",
-            "1 for the present state of a lever: whether it is in force. None while a throttle is paused or in a dry run.",
+            "1 for the present state of a lever; none of a throttle that is paused or in a dry run.",
             "throttle",
             "lever",
             "state",

@@ -1,5 +1,7 @@
 """Checks of our own objects at their bounds."""
 
+import re
+
 import pytest
 
 from balloons.cluster import kinds
@@ -18,6 +20,8 @@ from tests.doctor_cases import (
     throttle,
 )
 from tests.unit.balloons.doctor.findings import sentences, troubles
+from throttler.kube.election import RENEW_S, LeaseSpec, LeaseWatch
+from throttler.service.guard import GuardSettings
 
 
 def pools(*found: Thing) -> Cluster:
@@ -42,6 +46,7 @@ def without_a_generation() -> Thing:
         (pools(made("2026-11-21T11:59:00Z")), True),
         (pools(made("2026-11-21T11:00:00Z", because="NotServed")), False),
         (pools(made("2026-11-21T11:00:00Z", because="Bound")), True),
+        (pools({**pool(generation=3), "status": {"because": "Bound", "observedGeneration": 1}}), False),
         (pools(pool(generation=3, seen=3)), False),
         (pools(pool(generation=3, seen=2)), True),
         (pools(pool(generation=2, seen=3)), False),
@@ -72,6 +77,35 @@ def test_the_service_is_silent_when_its_lease_is_held_and_older_than_the_guard_w
     objects: Cluster, *, is_found: bool
 ) -> None:
     assert bool(sentences("KB052", objects)) is is_found
+
+
+def in_another_namespace() -> Thing:
+    found = lease("2026-11-21T11:50:00.000000Z")
+    return {**found, "metadata": {**found["metadata"], "namespace": "platform"}}
+
+
+@pytest.mark.parametrize("leases", [[], [in_another_namespace()]])
+def test_what_gives_back_takes_nothing_from_a_service_that_lives(leases: list[Thing]) -> None:
+    """Between two renewals it would hand all ceilings back, and the autoscaler would order everything at once."""
+    held = {**LEFT, "annotations": {"kube-balloons.github.io/holder": "platform/kube-balloons-throttle"}}
+    left = [node_pool({"cpu": "8"}, **held), {**node_pool({"cpu": "8"}, **LEFT), "metadata": {"name": "z", **LEFT}}]
+    gated = [pod("a", schedulingGates=GATED)]
+    objects: Cluster = {kinds.LEASES: leases, kinds.PODS: gated, kinds.NODE_POOLS: left, kinds.THROTTLES: []}
+    usually = GuardSettings(namespace="kube-balloons")
+    found = [trouble for code in ("KB052", "KB053", "KB054") for trouble in troubles(code, objects)]
+    assert len(found) == 3 + len(leases)
+    for fix in (trouble.fix for trouble in found):
+        after_s, period_s = (
+            float(given[1]) if (given := re.search(rf"--{name} (\S+)", fix)) else usual
+            for name, usual in (("after", usually.after_s), ("period", usually.period_s))
+        )
+        watch, now_s = LeaseWatch(period_s), 0.0
+        while now_s < 3 * after_s:
+            watch = watch.read(LeaseSpec(renew_time=str(int(now_s / RENEW_S))), now_s)
+            assert not watch.is_abandoned(after_s), fix
+            now_s += period_s
+    is_known = ["--lease-namespace platform" in trouble.fix for trouble in found]
+    assert is_known == ([True] * 4 if leases else [True, False, False])
 
 
 @pytest.mark.parametrize(
