@@ -4,6 +4,7 @@ Optional kinds may be installed at any time: a few cheap requests a minute notic
 """
 
 import asyncio
+import math
 import re
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import msgspec
 import structlog
 
 from throttler.kube.decoding import Key
-from throttler.kube.errors import ApiError, NotFoundError
+from throttler.kube.errors import ApiError, ForbiddenError, NotFoundError
 from throttler.kube.kube_client import KubeClient, decode
 from throttler.kube.reflector import CacheObserver, Reflector
 from throttler.kube.requests import EVERYTHING, Resource, Selection
@@ -146,6 +147,17 @@ class WatchSet:
         cache = self._caches.get(name)
         is_whole = cache is not None and cache.store.is_complete and not cache.is_listing
         return cache.store.resource_version if cache is not None and is_whole else ""
+
+    def still_shows(self, resource: Resource) -> bool:
+        """Whether a kind that the server no longer names among those that it serves has been seen, and not refused.
+
+        That it is not named proves nothing: of several servers behind a balancer, one that has just been started may
+        not know it yet. Where the kind is gone, its watch has ended, and it can be listed no more.
+        """
+        how, cache = self._followed.get(resource.plural), self._caches.get(resource.plural)
+        if cache is None or how is None or how.resource != resource or math.isinf(cache.age_s):
+            return False
+        return not isinstance(cache.last_error, NotFoundError | ForbiddenError)
 
     # --- one cache ---
 

@@ -47,22 +47,6 @@ class ThrottleKinds:
     """Kind -> how it is served, in the newest version known: those that may bear a ceiling."""
 
 
-async def discover_kinds(client: KubeClient) -> ThrottleKinds:
-    """Ask the server, a handful of small requests; raises ApiError."""
-    if not await _serves(client, THROTTLES):
-        return ThrottleKinds()
-    limited: dict[str, Resource] = {}
-    for names in (lever.WRITES_ON for lever in CEILINGS):
-        served = [resource for resource in resources_of(names) if await _serves(client, resource)]
-        if served:
-            limited[names.kind] = served[0]
-    return ThrottleKinds(has_throttles=True, has_claims=await _serves(client, NODE_CLAIMS), limited=limited)
-
-
-async def _serves(client: KubeClient, resource: Resource) -> bool:
-    return await is_served(client, resource.api_version, resource.plural)
-
-
 URGENT_S, SOON_S = 0.05, 1.0
 """How soon a change of a throttle, and of any other object, calls for a decision."""
 FORBIDDEN_S = 60.0
@@ -235,10 +219,24 @@ class ThrottleWatches:
         self._poke(URGENT_S if name == THROTTLES.plural else SOON_S)
 
     async def _discover(self) -> None:
-        self._kinds = await discover_kinds(self._client)
+        """Ask the server, a handful of small requests; raises ApiError."""
+        self._kinds = await self._served_kinds()
         self._is_discovered = True
         self._set.follow(self._needed())
         self._poke(SOON_S)
+
+    async def _served_kinds(self) -> ThrottleKinds:
+        if not await self._serves(THROTTLES):
+            return ThrottleKinds()
+        limited: dict[str, Resource] = {}
+        for names in (lever.WRITES_ON for lever in CEILINGS):
+            served = [resource for resource in resources_of(names) if await self._serves(resource)]
+            if served:
+                limited[names.kind] = served[0]
+        return ThrottleKinds(has_throttles=True, has_claims=await self._serves(NODE_CLAIMS), limited=limited)
+
+    async def _serves(self, resource: Resource) -> bool:
+        return await is_served(self._client, resource.api_version, resource.plural) or self._set.still_shows(resource)
 
     def _refusal(self) -> ForbiddenError | None:
         """The 403 that is all we know of JoinThrottles."""

@@ -177,6 +177,36 @@ async def test_kinds_that_are_installed_later_are_noticed() -> None:
         assert watches.limited[0].api_version == "autoscaling.x-k8s.io/v1alpha1"
 
 
+@pytest.mark.parametrize("group", [*OURS, *KARPENTER])
+async def test_a_server_that_does_not_know_a_kind_yet_takes_nothing_away_that_its_watch_still_shows(group: str) -> None:
+    """One of several behind a balancer was just started: discovery is answered with 404, and nothing is deleted."""
+    server = FakeServer()
+    server.put("jointhrottles", "default", spec={"levers": {"nodePoolLimits": {}}})
+    for kind in KARPENTER["karpenter.sh/v1"]:
+        server.put(kind, "p1", spec={})
+    async with following(server) as watches:
+        ours = server.served.pop(group)
+        await asyncio.sleep(REDISCOVER_S + 1)
+        server.served[group] = ours
+        seen = len(watches.throttles), len(watches.limited), len(watches.claims)
+        assert (seen, watches.missing) == ((1, 1, 1), ())
+
+
+@pytest.mark.parametrize("error", [NotFoundError("no such kind", status=404), ForbiddenError("may not", status=403)])
+async def test_a_kind_that_is_deleted_is_followed_no_longer(error: Exception) -> None:
+    """The server ends its watch, and lists it no more."""
+    server = FakeServer()
+    server.put("jointhrottles", "default", spec={})
+    async with following(server) as watches:
+        assert len(watches.throttles) == 1
+        del server.served["kube-balloons.github.io/v1alpha1"]
+        for verb in ("list", "watch"):
+            server.faults[verb, "jointhrottles"] = error
+        server.tell("jointhrottles", "ERROR", {"code": 500})
+        await asyncio.sleep(REDISCOVER_S + 1)
+        assert (watches.is_known, watches.throttles, watches.missing) == (True, (), ())
+
+
 async def test_a_server_that_is_away_at_the_start_is_asked_again_soon_and_nothing_is_known_before() -> None:
     server = FakeServer()
     server.is_down = True
