@@ -155,7 +155,9 @@ class NodePoolLimits(CeilingLever[NodePoolLever, NodePoolMemory, NodePool]):
         lacking = absent(NODE_POOL_KIND, names, there, LeverReason.NO_NODE_POOL, context)
         if not (own or others or lacking):
             lacking = absent(NODE_POOL_KIND, ("*",), there, LeverReason.NO_POOL_SELECTED, context)
-        return (*decisions, *others, *lacking), pools
+        # That a pool is static is no trouble where nobody names it, unless all of them are and nothing is paced.
+        paced = [decision for decision in decisions if decision.because.reason is not LeverReason.STATIC_POOL]
+        return (*(decisions if names or not paced else paced), *others, *lacking), pools
 
 
 NODE_POOL_LIMITS = NodePoolLimits()

@@ -194,6 +194,31 @@ def test_a_name_of_a_node_pool_under_which_nothing_is_says_so() -> None:
 
 
 @pytest.mark.parametrize(
+    ("names", "pools", "told", "ready"),
+    [
+        ([], ("pool-a", "fixed"), ["NodePool/pool-a"], "True"),
+        (["pool-a", "fixed"], ("pool-a", "fixed"), ["NodePool/fixed", "NodePool/pool-a"], "False"),
+        ([], ("fixed",), ["NodePool/fixed"], "False"),
+    ],
+)
+def test_a_static_pool_beside_others_is_nothing_to_tell_where_nobody_names_it(
+    names: list[str], pools: tuple[str, ...], told: list[str], ready: str
+) -> None:
+    """The first static pool of a cluster left its throttle Stalled for good, unless all the other pools were named."""
+    throttle = a_throttle(levers={"nodePoolLimits": {"names": names} if names else {}})
+    replicas = {"fixed": 3}
+    limited = tuple(
+        msgspec.structs.replace(pool, spec=msgspec.structs.replace(pool.spec, replicas=replicas.get(name)))
+        for name in pools
+        for pool in (a_pool(name),)
+    )
+    (turn,), _ = decide_throttles((throttle,), a_view(1000.0, scene={"limited": limited}), {})
+    assert [lever.name for lever in turn.findings.levers] == told
+    stored = next(c for c in conditions(turn.stored, turn.findings, datetime.now(UTC)) if c.type == "LeversConfirmed")
+    assert stored.status == ready
+
+
+@pytest.mark.parametrize(
     ("nodes", "names", "expected"),
     [
         ({}, ["spot"], ("on-demand",)),
