@@ -63,6 +63,8 @@ from throttler.levers.saved_limits import read_saved
 from throttler.signals.reading import INTERVAL_S, PROMETHEUS_INTERVAL_S
 
 PRICE_LABEL = "kube-balloons.github.io/price-per-hour"
+REPLICAS = "replicas"
+"""How many nodes a static NodePool is to have: the name of the field, and of the bound that it is."""
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 KINDS = (
     kinds.NODES,
@@ -144,15 +146,18 @@ def price_of(node: Node) -> float | None:
     return float(text) if is_number and float(text) < PRICES_BELOW else None
 
 
-def of_node_pool(node_pool: NodePool, size: Resources | None) -> Ceiling | None:
+def of_node_pool(node_pool: NodePool, size: Resources | None, nodes: int) -> Ceiling | None:
     """What `spec.limits` leave, and nothing while Karpenter says that the pool is not Ready, as it passes it over then.
 
-    None without limits, or where nothing tells how large a machine is.
+    A static pool, which has so many `nodes`, gets no more than its replicas. None without limits, or where nothing
+    tells how large a machine is.
     """
     named = f"NodePool/{node_pool.metadata.name}"
     if node_pool.unready is not None:
         detail = ": ".join(filter(None, ("not Ready", node_pool.unready.message)))
         return Ceiling(name=named, nodes=0, detail=detail, is_closed=True)
+    if node_pool.spec.replicas is not None:
+        return _of_static(node_pool, nodes, named)
     amounts = _limits(node_pool)
     resources = node_pool.status.resources
     known, limits = [], []
@@ -169,6 +174,21 @@ def of_node_pool(node_pool: NodePool, size: Resources | None) -> Ceiling | None:
         nodes=room,
         detail=f"limits.{name} {amounts[name]}, used {resources.get(name, '0')}",
         limits=tuple(limits),
+    )
+
+
+def _of_static(node_pool: NodePool, nodes: int, named: str) -> Ceiling:
+    most_nodes = milli_or_none((node_pool.spec.limits or {}).get(NODES))
+    bounds = {REPLICAS: node_pool.spec.replicas or 0}
+    bounds |= {} if most_nodes is None else {NODES: most_nodes // 1000}
+    least = min(bounds, key=lambda resource: bounds[resource])
+    return Ceiling(
+        name=named,
+        nodes=max(0, bounds[least] - nodes),
+        detail=f"{least if least == REPLICAS else f'limits.{least}'} {bounds[least]}, has {nodes}",
+        limits=tuple(
+            ResourceLimit(resource=resource, most=most, used=nodes, per_node=1) for resource, most in bounds.items()
+        ),
     )
 
 
@@ -245,9 +265,11 @@ def lift(ceiling: Ceiling, nodes: int) -> str:
     lifted = {limit.resource: needed[limit.resource] for limit in ceiling.limits if needed[limit.resource] > limit.most}
     if not name or not lifted:
         return ""
+    replicas = lifted.pop(REPLICAS, None)
     of_pool = {resource: str(amount) for resource, amount in lifted.items()}
     limits = {"resources": lifted} if kind == "CapacityQuota" else of_pool
-    patch = json.dumps({"spec": {"limits": limits}}, separators=(",", ":"))
+    spec = ({"limits": limits} if lifted else {}) | ({} if replicas is None else {"replicas": replicas})
+    patch = json.dumps({"spec": spec}, separators=(",", ":"))
     return f"kubectl patch {kind.lower()} {shlex.quote(name)} --type merge -p {shlex.quote(patch)}"
 
 
@@ -329,7 +351,10 @@ def _pools(
     for pool in pools_of(world, node_pools):
         own = node_pools.get(pool.name)
         bounds = [of_quota(quota, nodes) for quota in quotas if applies(quota, pool)]
-        bounds.append(of_node_pool(own, sizes.get(pool.name)) if own else of_groups(growing.get(pool.name, groups)))
+        if own is not None:
+            bounds.append(of_node_pool(own, sizes.get(pool.name), pool.nodes))
+        else:
+            bounds.append(of_groups(growing.get(pool.name, groups)))
         pools.append(with_ceilings(pool, bounds))
     return tuple(pools)
 

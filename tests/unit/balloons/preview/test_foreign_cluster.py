@@ -8,7 +8,7 @@ import pytest
 
 from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Listed, Unread
-from balloons.preview.from_cluster import KINDS, of_node_pool, plan_inputs
+from balloons.preview.from_cluster import KINDS, lift, of_node_pool, plan_inputs
 from balloons.preview.inputs import Ceiling
 from tests.doctor_cases import Thing, daemon_set, meta, node
 from tests.seen_clusters import cluster
@@ -91,5 +91,34 @@ def test_a_node_pool_that_is_not_ready_gets_no_node(limits: dict[str, Any], mess
         "spec": {"limits": limits},
         "status": {"conditions": [{"type": "Ready", "status": "False", "message": message}]},
     }
-    found = of_node_pool(msgspec.convert(body, NodePool), {"cpu": 8_000})
+    found = of_node_pool(msgspec.convert(body, NodePool), {"cpu": 8_000}, 3)
     assert found == Ceiling(name="NodePool/x", nodes=0, detail=detail, is_closed=True)
+
+
+@pytest.mark.parametrize(
+    ("limits", "room", "detail", "spec"),
+    [
+        ({}, 4, "replicas 7, has 3", '{"replicas":9}'),
+        ({"nodes": "20"}, 4, "replicas 7, has 3", '{"replicas":9}'),
+        ({"nodes": "8"}, 4, "replicas 7, has 3", '{"limits":{"nodes":"9"},"replicas":9}'),
+        ({"nodes": "5"}, 2, "limits.nodes 5, has 3", '{"limits":{"nodes":"9"},"replicas":9}'),
+    ],
+)
+def test_a_static_pool_gets_as_many_nodes_as_it_has_replicas(
+    limits: dict[str, Any], room: int, detail: str, spec: str
+) -> None:
+    """Karpenter orders nothing there for pods that wait; plans promised that as many came as were asked for."""
+    body = {"metadata": {"name": "x"}, "spec": {"replicas": 7, "limits": limits}}
+    found = of_node_pool(msgspec.convert(body, NodePool), None, 3)
+    assert found is not None
+    assert (found.name, found.nodes, found.detail) == ("NodePool/x", room, detail)
+    assert lift(found, 6) == f"kubectl patch nodepool x --type merge -p '{{\"spec\":{spec}}}'"
+
+
+def test_a_static_pool_that_is_full_is_told_in_a_plan_of_its_cluster() -> None:
+    static = {"metadata": {"name": "x"}, "spec": {"replicas": 1}}
+    seen = cluster(
+        {kinds.NODES: [node("n1", metadata={"labels": {"karpenter.sh/nodepool": "x"}})], kinds.NODE_POOLS: [static]}
+    )
+    (pool,) = plan_inputs(seen).pools
+    assert [(ceiling.name, ceiling.nodes) for ceiling in pool.ceilings] == [("NodePool/x", 0)]

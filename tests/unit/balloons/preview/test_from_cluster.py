@@ -224,7 +224,7 @@ def test_what_cannot_be_read_or_is_not_known_of_a_machine_is_no_ceiling(
 
 def ceiling_of(limits: dict[str, Any], used: dict[str, str]) -> Ceiling | None:
     body = {"metadata": {"name": "x"}, "spec": {"limits": limits}, "status": {"resources": used}}
-    return of_node_pool(msgspec.convert(body, NodePool), {"cpu": 8_000})
+    return of_node_pool(msgspec.convert(body, NodePool), {"cpu": 8_000}, 0)
 
 
 def test_limit_that_our_throttle_holds_is_no_ceiling_but_the_users_own_is() -> None:
@@ -244,7 +244,7 @@ def test_a_limit_that_only_our_throttle_has_set_does_not_bound_a_plan() -> None:
         "spec": {"limits": {"nodes": "6", "cpu": "100"}},
         "status": {"resources": {"nodes": "5", "cpu": "40"}},
     }
-    found = of_node_pool(msgspec.convert(body, NodePool), {"cpu": 8_000})
+    found = of_node_pool(msgspec.convert(body, NodePool), {"cpu": 8_000}, 0)
     assert found is not None
     assert (found.nodes, [limit.resource for limit in found.limits]) == (7, ["cpu"])
 
