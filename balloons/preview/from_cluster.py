@@ -125,8 +125,10 @@ def _is_held(load: NodeLoad) -> bool:
 
 
 def _shape(nodes: Sequence[Node], loads: Mapping[str, NodeLoad]) -> NodeShape | None:
-    """The newest node that is Ready speaks for those to come."""
-    node = max((node for node in nodes if node.is_ready), key=lambda node: (node.created_s, node.name), default=None)
+    """The newest node that is Ready speaks for those to come; one that Karpenter has not initialised, which may lack
+    devices and have startup taints of any name, only where there is no other."""
+    ready = (node for node in nodes if node.is_ready)
+    node = max(ready, key=lambda node: (not node.is_uninitialized, node.created_s, node.name), default=None)
     if node is None:
         return None
     return NodeShape(

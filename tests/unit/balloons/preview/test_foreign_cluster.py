@@ -8,11 +8,13 @@ import pytest
 
 from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Listed, Unread
-from balloons.preview.from_cluster import KINDS, lift, of_node_pool, plan_inputs
+from balloons.preview.from_cluster import KINDS, PoolsWorld, lift, of_node_pool, plan_inputs, pools_of
 from balloons.preview.inputs import Ceiling
 from tests.doctor_cases import Thing, daemon_set, meta, node
 from tests.seen_clusters import cluster
+from tests.world import a_node
 from throttler.kube.karpenter import NodePool
+from throttler.kube.taints import Taint
 
 
 def component(name: str, *flags: str) -> Thing:
@@ -122,3 +124,17 @@ def test_a_static_pool_that_is_full_is_told_in_a_plan_of_its_cluster() -> None:
     )
     (pool,) = plan_inputs(seen).pools
     assert [(ceiling.name, ceiling.nodes) for ceiling in pool.ceilings] == [("NodePool/x", 0)]
+
+
+def test_a_node_that_karpenter_has_not_initialised_speaks_for_none_to_come_where_another_does() -> None:
+    """In a scale-up the newest is Ready before it has its GPUs: a plan said that their pods fit nowhere."""
+    pool = {"karpenter.sh/nodepool": "gpu"}
+    agents = Taint("example.com/agent-not-ready", "NoSchedule")
+    done = a_node("done", labels={**pool, "karpenter.sh/initialized": "true"}, allocatable={"nvidia.com/gpu": 8_000})
+    new = a_node("new", created_s=9.0, labels=pool, allocatable={}, taints=(agents,))
+    (found,), (only,) = (pools_of(PoolsWorld(nodes=nodes, loads={}, births=())) for nodes in ((new, done), (new,)))
+    shape, early = found.shape, only.shape
+    assert shape is not None
+    assert early is not None
+    assert (shape.room, shape.taints) == ({"nvidia.com/gpu": 8_000}, ())
+    assert early.taints == (agents,)
