@@ -55,7 +55,13 @@ from throttler.kube.quantities_and_durations import (
     minus,
 )
 from throttler.kube.selectors import LabelSelector, can_match, matches
-from throttler.kube.taints import LEAVING_TAINTS, STATUS_TAINT_PREFIX, Taint, is_joining_taint
+from throttler.kube.taints import (
+    LEAVING_TAINTS,
+    READINESS_TAINT_PREFIX,
+    STATUS_TAINT_PREFIX,
+    Taint,
+    is_joining_taint,
+)
 from throttler.law.law_memory import Learned, learned_of_status
 from throttler.law.settings import law_settings
 from throttler.levers.lever import THROTTLE_LABEL
@@ -451,7 +457,8 @@ def _lasting(node: Node) -> tuple[Taint, ...]:
 
 
 def _is_of_one_node(taint: Taint) -> bool:
-    return taint.key in LEAVING_TAINTS or taint.key.startswith(("node.kubernetes.io/", STATUS_TAINT_PREFIX))
+    prefixes = ("node.kubernetes.io/", STATUS_TAINT_PREFIX, READINESS_TAINT_PREFIX)
+    return taint.key in LEAVING_TAINTS or taint.key.startswith(prefixes)
 
 
 def _join_s(world: PoolsWorld, throttle: JoinThrottle | None, learned: Learned, assumed: Known) -> Known:

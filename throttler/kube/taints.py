@@ -25,6 +25,8 @@ OLD_STARTUP_TAINT_PREFIX = "ignore-taint.cluster-autoscaler.kubernetes.io/"
 second, which is deprecated since 1.29, for the first."""
 STATUS_TAINT_PREFIX = "status-taint.cluster-autoscaler.kubernetes.io/"
 """Taints that say how a node does; cluster-autoscaler expects none of them on a new node."""
+READINESS_TAINT_PREFIX = "readiness.k8s.io/"
+"""Taints of Kubernetes' Node Readiness Controller: until a rule of its user's is met, or as long as it is not."""
 LEAVING_TAINTS = frozenset(
     {
         "karpenter.sh/disrupted",

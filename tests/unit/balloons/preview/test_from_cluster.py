@@ -564,7 +564,7 @@ def test_the_newest_ready_node_speaks_for_those_to_come() -> None:
 @pytest.mark.parametrize(
     "key",
     ["node.kubernetes.io/unschedulable", "node.kubernetes.io/memory-pressure", "karpenter.sh/disrupted",
-     "ToBeDeletedByClusterAutoscaler"],
+     "ToBeDeletedByClusterAutoscaler", "readiness.k8s.io/gpu-driver"],
 )  # fmt: skip
 def test_what_happens_to_one_node_is_no_taint_of_those_to_come(key: str) -> None:
     """Somebody may have cordoned the newest node; no pod would have fitted a new one."""
