@@ -96,7 +96,7 @@ class AdmissionReason(Sentence):
     HOLD_TIME_IS_UP = (
         "let in after {age_s:.0f} s: nothing is held for longer than {limit_s:.0f} s, whatever the signals say"
     )
-    HOLD_HANDED_BACK = "let in: the throttle is stopping, paused or gone, and holds nothing back"
+    HOLD_HANDED_BACK = "let in: the throttle is stopping, paused, gone or cannot see, and holds nothing back"
     NOTHING_HELD = "nothing is held back"
     HOLDING = "{held} held back, the oldest for {oldest_s:.0f} s; each is let in after {limit_s:.0f} s at the latest"
     HOLDING_BLIND = (

@@ -65,7 +65,7 @@ class LeverBudget:
     is_atomic: bool = False
     """Whether the allowance is the whole size of a request that takes all of its nodes or none."""
     is_stopping: bool = False
-    """True on shutdown, pause or deletion of the throttle: give everything back."""
+    """True on shutdown, pause or deletion of the throttle, or when its view is given up: give everything back."""
 
 
 class LeverState(enum.Enum):
@@ -349,7 +349,7 @@ class LeverReason(Sentence):
     """Reason name -> sentence; the braces name the figures of the case."""
 
     NOTHING_WAITS = "nothing waits for a node, so the user's own value applies"
-    STOPPING = "the throttle stops or is paused: everything is given back"
+    STOPPING = "the throttle stops, is paused or cannot see: everything is given back"
     PACING = "at most {ceiling}: {usage} there or asked for, and {share:more node|more nodes} may be asked for now"
     PACING_IN_CAPACITY = (
         "at most {ceiling}: this pool has machines of {smallest} to {largest} cores, so the room for {share} of the "

@@ -50,6 +50,7 @@ class StatusReason(Sentence):
     PAUSED = "paused: every lever is given back and nothing is held"
     NOT_DECIDED = "nothing has been decided yet"
     INCOMPLETE_VIEW = "the view is incomplete ({missing}): nothing is raised and nothing is lowered"
+    VIEW_GIVEN_UP = "the view stays incomplete ({missing}): everything is given back, and growth is not paced"
     WRITE_FAILED = "{problem}"
     SERVERS_FRESH = "{fresh} of {servers:API server|API servers} gave a usable reading within {limit_s:.0f} s{also}"
     SERVERS_UNREAD = (
@@ -199,7 +200,8 @@ def main_reason(stored: StoredThrottle, findings: Findings) -> Because:
     if stored.spec.paused:
         return because(StatusReason.PAUSED)
     if findings.missing:
-        return because(StatusReason.INCOMPLETE_VIEW, missing=_listed(findings.missing))
+        reason = StatusReason.VIEW_GIVEN_UP if findings.is_given_up else StatusReason.INCOMPLETE_VIEW
+        return because(reason, missing=_listed(findings.missing))
     return findings.verdict.because if findings.verdict else because(StatusReason.NOT_DECIDED)
 
 
@@ -212,6 +214,8 @@ def _readiness(stored: StoredThrottle, findings: Findings, levers: _Say) -> tupl
         return _stuck(because(StatusReason.WRITE_FAILED, problem=findings.problem))
     if stored.spec.paused:
         return (_Say("Ready", "True", main),)
+    if findings.missing and findings.is_given_up:
+        return _stuck(main)
     if findings.missing or findings.verdict is None:
         return (_Say("Ready", "Unknown", main), _Say("Reconciling", "True", main))
     if levers.status == "False":

@@ -30,6 +30,9 @@ BUSY_S = 2.0
 """How soon to look again while anything waits or is in flight: readings come every five seconds."""
 BLIND_PATIENCE_S = 15.0
 """A view that is incomplete for no longer than this (a watch that reconnects) is not reported to users."""
+GIVEN_UP_S = 300.0
+"""A view that only the throttle lacks for so long is given up, and what is held is given back. Nodes and pods are seen
+meanwhile, so the API servers answer: a right is missing, or a conversion webhook is away, and may be for days."""
 LEAVING_S = 60.0
 """A throttle that was deleted, cannot be read any more, or no longer names a taint, a label or the nodes with it, gives
 back what it held until nothing has been left for so long."""
@@ -76,6 +79,8 @@ class Throttling:
         self._leaving: dict[str, tuple[JoinThrottle, float]] = {}
         self._told: dict[str, tuple[str, str]] = {}
         self._complete_at = clock()
+        self._usable_at = clock()
+        """When the view was complete or needed by nobody, or nobody saw the cluster."""
         self.again_s: float | None = None
         """How soon a tick is wanted although nothing changes; None: whenever it comes."""
 
@@ -106,7 +111,7 @@ class Throttling:
         if self._watches.is_known:
             # One that is deleted while nobody leads is to be given back by whoever leads next.
             self._keep_track(self._watches.throttles)
-        self._complete_at = self._clock()
+        self._complete_at = self._usable_at = self._clock()
         self.again_s = None
         self._writes.forget(())
         self._metrics.show((), (), self._clock())
@@ -122,12 +127,14 @@ class Throttling:
         self._metrics.watches(self._watches.states)
         if not self._watches.is_known:
             # There may be a throttle: what grows now could not be taken back.
+            self._complete_at = self._usable_at = self._clock()
             return (Lane(LabelSelector(), 0, is_shut=True),)
         stored = self._watches.throttles
         self._follow(stored)
         if not stored and not self._leaving:
             # One of the same name that is made next week is another.
             self._memories, self._told = {}, {}
+            self._complete_at = self._usable_at = self._clock()
             self._metrics.show((), (), self._clock())
             self.again_s = None
             return None
@@ -222,6 +229,8 @@ class Throttling:
 
     def _view(self, cluster: ClusterView) -> TickView:
         now_s, wall_s, watches = self._clock(), self._wall(), self._watches
+        if cluster.missing or not watches.missing:
+            self._usable_at = now_s
         self._in_force.saw(watches.limited)
         world = JoinWorld(
             nodes=cluster.nodes,
@@ -250,6 +259,7 @@ class Throttling:
             signals=self._sources.by_throttle(now_s),
             growth=cluster.growth,
             missing=(*cluster.missing, *watches.missing),
+            is_given_up=now_s - self._usable_at > GIVEN_UP_S,
             age_s=max(cluster.age_s, watches.age_s),
         )
 

@@ -56,6 +56,8 @@ class Findings:
     learned: Learned = field(default_factory=Learned)
     missing: tuple[str, ...] = ()
     """What could not be read completely, in words (`nodes`, `pods`): the view is incomplete."""
+    is_given_up: bool = False
+    """As of TickView."""
     guessed_groups: tuple[str, ...] = ()
     """Node groups of cluster-autoscaler whose machines count here because nothing tells whose they are."""
     is_autoscaler_silent: bool = False
@@ -86,6 +88,8 @@ class TickView:
     """By throttle: each names its own sources."""
     growth: tuple[PoolGrowth, ...] = ()
     missing: tuple[str, ...] = ()
+    is_given_up: bool = False
+    """Whether it has been incomplete for so long that nothing is held back any more: nobody else would let it go."""
     age_s: float = 0.0
 
     @cached_property
@@ -249,6 +253,7 @@ class _Case:
     memory: ThrottleMemory
     older: tuple[JoinThrottle, ...] = ()
     groups: GroupsOf | None = None
+    is_given_up: bool = False
 
     @property
     def name(self) -> str:
@@ -258,7 +263,7 @@ class _Case:
     @property
     def is_idle(self) -> bool:
         """Whether the throttle is to give everything back: it decides and shows, and holds nothing."""
-        return self.throttle.spec.paused or self.throttle.spec.dry_run
+        return self.is_given_up or self.throttle.spec.paused or self.throttle.spec.dry_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +319,7 @@ def _case(
     name = throttle.metadata.name
     memory = memories.get(name) or _first_memory(throttle, view)
     rules = JoinRules.of(throttle, PACED_GATE, older, view.world.daemon_sets)
-    return _Case(throttle, rules, growth, memory, tuple(older), groups.get(name))
+    return _Case(throttle, rules, growth, memory, tuple(older), groups.get(name), view.is_given_up)
 
 
 def _first_memory(throttle: JoinThrottle, view: TickView) -> ThrottleMemory:
@@ -376,6 +381,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         levers=decisions,
         learned=learned_of(memory.law, now_s),
         missing=view.missing,
+        is_given_up=view.is_given_up,
         guessed_groups=case.groups.guessed if case.groups else (),
         left_out=left_out(view.scene.of(NodePool), case.throttle, joins.pacing(case.name)),
         is_autoscaler_silent=own.joins.booting_by_groups > 0 and _is_silent(case, view),

@@ -79,6 +79,8 @@ BLIND = {"Ready": "Unknown", "Reconciling": "True"}
         ({}, found(levers=(lever(LeverState.REFUSED),)), {**GOOD, **STUCK, "LeversConfirmed": "False"}),
         ({}, found(problem="could not apply: no"), {**GOOD, **STUCK}),
         ({}, found(missing=("nodes",)), {**GOOD, **BLIND}),
+        ({}, found(missing=("nodes",), is_given_up=True), {**GOOD, **STUCK}),
+        ({"paused": True}, found(missing=("nodes",), is_given_up=True), GOOD),
         ({}, found(verdict=None), {**GOOD, **BLIND}),
         ({}, found(verdict=verdict(Phase.STALE)), {**GOOD, "Ready": "False", "Reconciling": "True"}),
         ({}, found(signals=Signals(readings=(FRESH, OLD))), {**GOOD, "SignalsFresh": "False"}),
@@ -240,6 +242,14 @@ def test_nothing_decided_keeps_the_figures() -> None:
     assert (blind.because, blind.message) == (
         "IncompleteView",
         "the view is incomplete (pods): nothing is raised and nothing is lowered",
+    )
+
+
+def test_a_view_that_was_given_up_is_no_reason_to_wait() -> None:
+    status = written(stored(), found(verdict=None, missing=("nodeclaims (may not)",), is_given_up=True))
+    assert (status.because, status.message) == (
+        "ViewGivenUp",
+        "the view stays incomplete (nodeclaims (may not)): everything is given back, and growth is not paced",
     )
 
 

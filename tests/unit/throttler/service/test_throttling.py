@@ -1,5 +1,6 @@
 """The throttle's half of the service with fakes around it: what runs when, who is left alone, and how it ends."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -25,7 +26,15 @@ from throttler.levers.lever import THROTTLE_LABEL, Lane
 from throttler.levers.node_pool_limits import NODE_POOL_LIMITS
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.throttling import BLIND_PATIENCE_S, BUSY_S, LEAVING_S, NOBODY, ClusterView, Throttling
+from throttler.service.throttling import (
+    BLIND_PATIENCE_S,
+    BUSY_S,
+    GIVEN_UP_S,
+    LEAVING_S,
+    NOBODY,
+    ClusterView,
+    Throttling,
+)
 
 LIMITS: dict[str, Any] = {"nodes": {"matchLabels": {"pool": "a"}}, "levers": {"nodePoolLimits": {}}}
 TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
@@ -290,6 +299,59 @@ def test_a_cache_that_throttles_wait_for_is_shown_to_be_incomplete_and_no_longer
     scene.watches.states = {}
     scene.tick(1)
     assert scene.metrics.registry.get_sample_value(*NODE_CLAIMS_SEEN) is None
+
+
+GATED = pending("g", is_gated=True, is_tried=False, gates=(PACED_GATE,))
+RAMP = ClusterView(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=(pending("p"), GATED))
+
+
+def a_ramp_without_a_right() -> Scene:
+    """The right to see NodeClaims is taken away while a ceiling is in force and a pod is held."""
+    scene = Scene(a_throttle(**{**LIMITS, "levers": {"nodePoolLimits": {}, "schedulingGates": {}}}))
+    scene.watches.limited = (ours(),)
+    scene.tick(0, replace(RAMP, unplaced=(pending("p"),)))
+    scene.watches.missing = ("nodeclaims (may not list nodeclaims)",)
+    return scene
+
+
+def test_what_is_held_is_given_back_where_only_the_throttle_stays_blind() -> None:
+    scene = a_ramp_without_a_right()
+    for _ in range(10):
+        scene.tick(GIVEN_UP_S / 10, RAMP)
+        assert scene.writes.turns[-1].lever_writes == ()
+    lanes = scene.tick(1, RAMP)
+    turn = scene.writes.turns[-1]
+    assert {write.key.name for write in turn.lever_writes} == {"pool-a", "g"}
+    assert (lanes, turn.findings.is_given_up) == ((), True), "nor are balloons kept waiting"
+    scene.watches.missing = ()
+    scene.tick(1, RAMP)
+    assert scene.writes.turns[-1].findings.verdict is not None
+    assert not scene.writes.turns[-1].findings.is_given_up
+
+
+def test_what_is_held_stays_while_nobody_sees_the_cluster_or_another_leads() -> None:
+    """An API server that is away keeps everybody blind: that ends, and all wait for the same."""
+    scene = a_ramp_without_a_right()
+    scene.tick(GIVEN_UP_S, replace(RAMP, missing=("nodes",)))
+    scene.tick(GIVEN_UP_S, RAMP)
+    assert scene.writes.turns[-1].lever_writes == ()
+    scene.throttling.stand_by()
+    scene.tick(GIVEN_UP_S, RAMP)
+    assert scene.writes.turns[-1].lever_writes == ()
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["there was none", "nobody knew"])
+def test_a_throttle_whose_caches_have_just_begun_is_not_given_up(is_known: bool) -> None:
+    """For hours there was no throttle, or it was not known whether: nothing was to be seen."""
+    scene = Scene()
+    scene.watches.is_known, scene.watches.missing = is_known, ("nodeclaims",)
+    for _ in range(3):
+        scene.tick(GIVEN_UP_S)
+    scene.watches.is_known, scene.watches.throttles = True, (a_throttle(**LIMITS),)
+    scene.tick(BLIND_PATIENCE_S)
+    assert scene.writes.turns == [], "a user is told nothing of the first seconds"
+    scene.tick(1)
+    assert [turn.findings.is_given_up for turn in scene.writes.turns] == [False]
 
 
 def test_who_stands_by_asks_no_server_remembers_nothing_and_shows_nothing() -> None:
