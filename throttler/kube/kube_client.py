@@ -281,6 +281,9 @@ P = TypeVar("P", bound=ListPage[Any] | RawPage)
 
 PAGE_LIMIT = 500
 """Items per page, as kubectl and client-go's pager ask for."""
+BY_NAME = "metadata.name="
+NO_NAME, ANY_NAMESPACE = "kube-balloons-asks-for-the-version", "default"
+"""For a list that is to be empty."""
 
 
 class KubeClient:
@@ -327,8 +330,15 @@ class KubeClient:
                 return
 
     async def newest_version(self, resource: Resource, selection: Selection) -> str:
-        """The version at which the server is now, by its etcd and not by a cache: as a list of one object says."""
-        request = list_request(resource, selection, limit=1, continue_token="", resource_version=None)
+        """The version at which the server is now, by its etcd and not by a cache: as a list says, be it an empty one.
+
+        Asked is for one name, which the server looks up alone: for one object that a selector matches it may have to
+        read all of them.
+        """
+        named = selection.fields if (selection.fields or "").startswith(BY_NAME) else f"{BY_NAME}{NO_NAME}"
+        namespace = selection.namespace or (ANY_NAMESPACE if resource.is_namespaced else None)
+        one = Selection(namespace=namespace, fields=named)
+        request = list_request(resource, one, limit=1, continue_token="", resource_version=None)
         return raw_page(await self._caller.call(request)).resource_version
 
     def watch(

@@ -23,7 +23,7 @@ from throttler.kube.errors import (
     UnreachableError,
 )
 from throttler.kube.kube_client import Attempt, CeilingGate, decode
-from throttler.kube.requests import EVERYTHING, PatchKind
+from throttler.kube.requests import CONFIG_MAPS, EVERYTHING, PODS, PatchKind, Resource, Selection
 
 pytestmark = pytest.mark.virtual_time
 
@@ -304,3 +304,31 @@ def test_decode_refuses_what_is_not_asked_for():
     assert decode(json.dumps({"a": 1}).encode(), dict[str, int]) == {"a": 1}
     with pytest.raises(UndecodableError):
         decode(b'{"a": "x"}', dict[str, int])
+
+
+@pytest.mark.parametrize(
+    ("resource", "selection", "path", "fields"),
+    [
+        (THINGS, EVERYTHING, "/api/v1/nodes", "metadata.name=kube-balloons-asks-for-the-version"),
+        (
+            PODS,
+            Selection(labels="pool", fields="status.phase=Failed"),
+            "/api/v1/namespaces/default/pods",
+            "metadata.name=kube-balloons-asks-for-the-version",
+        ),
+        (
+            CONFIG_MAPS,
+            Selection(namespace="kube-system", fields="metadata.name=status"),
+            "/api/v1/namespaces/kube-system/configmaps",
+            "metadata.name=status",
+        ),
+    ],
+)
+async def test_the_version_is_asked_for_by_one_name(
+    resource: Resource, selection: Selection, path: str, fields: str
+) -> None:
+    """A server that looked for one of few objects by a selector would read all pods from etcd."""
+    api = api_that_answers(FakeResponse(200, b'{"metadata": {"resourceVersion": "77"}, "items": []}'))
+    assert await client_for(api).newest_version(resource, selection) == "77"
+    (_, request, _) = api.sent[0]
+    assert (request.path, request.query) == (path, {"fieldSelector": fields, "limit": "1"})
