@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from balloons.api.pool import BalloonPool, Strategy
 from balloons.balloon_manifest import BUFFER_GROUP
 from balloons.service import watched_objects
 from balloons.service.loop import Wake
@@ -33,10 +34,12 @@ from balloons.view.snapshot import (
     StoredPool,
 )
 from throttler.kube.decoding import Key
+from throttler.kube.errors import ForbiddenError
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import POOL_LABEL, Pod, PodWire
+from throttler.kube.reflector import Reflector
 from throttler.kube.requests import DEPLOYMENTS, NODES, PODS, Selection
 from throttler.kube.watch_set import Followed, WatchSet, keep_discovering, served_version, server_minor
 
@@ -81,13 +84,27 @@ class Watches:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every cache shows everything."""
-        return self._set.is_complete
+        """Whether every cache shows everything that pools need."""
+        return self._set.is_complete or not self.missing
 
     @property
     def missing(self) -> tuple[str, ...]:
         """The caches that do not, with the server's reason where it gave one."""
-        return self._set.missing
+        return self._set.missing_without(self._spare)
+
+    @property
+    def _spare(self) -> frozenset[str]:
+        """CapacityBuffers and their templates that may not or cannot be read, while no pool holds nodes by them.
+
+        An autoscaler brings the kind, at any time. No pool of another strategy is to stand still for it.
+        """
+        refused = frozenset(
+            name
+            for name in (BUFFER_PLURAL, POD_TEMPLATES.plural)
+            if (cache := self._set.caches.get(name)) is not None and not cache.store.items and _is_refused(cache)
+        )
+        is_used = bool(refused) and any(map(_uses_buffers, self._set.items(POOLS.plural).values()))
+        return frozenset() if is_used else refused
 
     @property
     def incomplete_s(self) -> float:
@@ -96,11 +113,12 @@ class Watches:
 
     def circumstances(self) -> Circumstances:
         """What the next snapshot says about itself."""
-        self._metrics.watches("pools", self._set.states_without())
+        spare = self._spare
+        self._metrics.watches("pools", self._set.states_without(spare))
         unreadable = self._set.caches[POOLS.plural].store.skipped
         return Circumstances(
             missing=self.missing,
-            age_s=self._set.age_s,
+            age_s=self._set.age_without(spare),
             unreadable={ObjectKey(*key): why for key, why in unreadable.items()},
             buffer_version=self._buffer_version,
             server_minor=self._server_minor,
@@ -212,6 +230,16 @@ class Watches:
             Followed(buffers(api_version), StoredObject, _as_it_is, ours, self._buffer_changed),
             Followed(POD_TEMPLATES, StoredObject, _as_it_is, ours, self._template_changed),
         )
+
+
+def _uses_buffers(pool: StoredPool) -> bool:
+    return isinstance(pool, BalloonPool) and pool.spec.strategy is Strategy.CAPACITY_BUFFER
+
+
+def _is_refused(cache: Reflector[Any, Any]) -> bool:
+    """Whether a right is missing, or the kind's own webhook is away: that may last."""
+    error = cache.last_error
+    return error is not None and (isinstance(error, ForbiddenError) or error.is_of_webhook)
 
 
 def _as_it_is(wire: Any) -> Any:

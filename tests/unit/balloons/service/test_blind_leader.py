@@ -23,6 +23,7 @@ from throttler.scraping.signal_watch import OwnAttempts
 
 pytestmark = pytest.mark.virtual_time
 
+BUFFERED = {"strategy": "CapacityBuffer", "mode": "Headroom", "size": 1, "maxSize": 2}
 LEASE_S = 20.0
 """Longer than any takeover takes."""
 
@@ -52,6 +53,13 @@ class Replica:
         )
         self.metrics = Metrics("test")
         self.service = Service(ServiceSettings(metrics_address=OFF), self.metrics, clients)
+
+    def serve_buffers_that_may_not_be_read(self) -> None:
+        """As where an upgrade of the autoscaler has brought them."""
+        group = "/apis/autoscaling.x-k8s.io"
+        self.discovered[group] = b'{"versions":[{"groupVersion":"autoscaling.x-k8s.io/v1beta1"}]}'
+        self.discovered[f"{group}/v1beta1"] = b'{"resources":[{"name":"capacitybuffers"}]}'
+        self.refused = {"capacitybuffers", "podtemplates"}
 
     @asynccontextmanager
     async def open(self, request: Request, credentials: Any) -> AsyncIterator[Any]:
@@ -130,16 +138,28 @@ async def test_nobody_leads_while_everybody_is_blind_and_somebody_does_again_aft
 async def test_a_kind_that_is_installed_later_is_not_seen_from_then_on_and_not_since_last_week() -> None:
     """Nothing else changes here, as in a small cluster at night; the leader lost its lead at once."""
     cluster = LargeCluster(nodes=3)
+    cluster.add_pool("other", **BUFFERED)
     async with replicas(cluster) as (first, second):
         await asyncio.sleep(1000)
-        group = "/apis/autoscaling.x-k8s.io"
-        first.discovered[group] = b'{"versions":[{"groupVersion":"autoscaling.x-k8s.io/v1beta1"}]}'
-        first.discovered[f"{group}/v1beta1"] = b'{"resources":[{"name":"capacitybuffers"}]}'
-        first.refused = {"capacitybuffers", "podtemplates"}
+        first.serve_buffers_that_may_not_be_read()
         await asyncio.sleep(100)
         assert "capacitybuffers" in first.service._not_ready()
         assert first.service.not_alive() == ""
         assert leaders(first, second) == [True, False]
+
+
+async def test_buffers_that_nobody_uses_and_nobody_may_read_stop_no_pool() -> None:
+    cluster = LargeCluster(nodes=3)
+    cluster.add_pool()
+    async with replicas(cluster) as (first, second):
+        for replica in (first, second):
+            replica.serve_buffers_that_may_not_be_read()
+        await asyncio.sleep(300)
+        assert leaders(first, second) == [True, False]
+        assert first.service._not_ready() == ""
+        cluster.add_pool("other", **BUFFERED)
+        await asyncio.sleep(60)
+        assert "may not" in first.service._not_ready(), "now they are used"
 
 
 async def test_balloons_whose_crd_is_deleted_stay_while_it_is_gone() -> None:
