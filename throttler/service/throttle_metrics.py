@@ -58,6 +58,9 @@ class ThrottleMetrics:
         self._forbidden = self._gauge(
             "is_forbidden", "Whether the service may not read JoinThrottles, and so paces nothing (1), or may (0)."
         )
+        self._stuck = self._gauge(
+            "is_stuck", "Whether the throttle breaks a rule, or deciding for it fails (1), or neither (0).", "throttle"
+        )
         self._joined = self._counter("joined", "Joins that ended.", "throttle")
         self._lost = self._counter("lost", "Machines that never arrived and were given up.", "throttle")
         self._make_lever_metrics()
@@ -76,6 +79,7 @@ class ThrottleMetrics:
                 # Nothing is decided for it: what it last showed would seem to stand.
                 for gauge in (*self._figures.values(), self._nodes):
                     gauge.remove_by_labels({"throttle": name})
+            self._stuck.labels(name).set(isinstance(turn.stored, RefusedThrottle) or bool(turn.findings.problem))
             self._show_figures(name, turn.findings)
             self._show_reason(name, turn.verdict_followed)
             self._show_levers(name, turn.findings.levers if turn.holds else ())
@@ -151,7 +155,8 @@ class ThrottleMetrics:
         self._shown.pop(name, None)
         self._show_levers(name, ())
         self._levers.pop(name, None)
-        for gauge in (*self._figures.values(), self._nodes, self._because, self._phase, self._joined, self._lost):
+        ended = (self._nodes, self._because, self._phase, self._stuck, self._joined, self._lost)
+        for gauge in (*self._figures.values(), *ended):
             gauge.remove_by_labels({"throttle": name})
 
     def _show_servers(self, signals: Iterable[Signals], now_s: float) -> None:

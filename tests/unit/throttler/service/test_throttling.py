@@ -230,10 +230,26 @@ def test_metrics_of_a_throttle_that_is_refused_tell_nothing_of_before() -> None:
     assert scene.figure("nodes", throttle="default", stage="waiting") is None
     assert scene.figure("window_joins", throttle="default") is None
     assert scene.figure("because", throttle="default", reason="Starting") == 0
+    assert scene.figure("is_stuck", throttle="default") == 1
     scene.tick(LEAVING_S + 1, waits)
     scene.watches.throttles = ()
     assert scene.tick(LEAVING_S + 1, waits) is None
+    assert scene.figure("is_stuck", throttle="default") is None
     assert scene.figure("because", throttle="default", reason="Starting") is None
+
+
+def test_metrics_tell_of_a_throttle_that_cannot_be_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is written for it, so its ceilings hold growth back, and no other series would say so."""
+    scene = Scene(a_throttle(**LIMITS))
+    scene.tick()
+    assert scene.figure("is_stuck", throttle="default") == 0
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("odd")
+
+    monkeypatch.setattr("throttler.service.tick.count_joins", fails)
+    scene.tick(5)
+    assert scene.figure("is_stuck", throttle="default") == 1
 
 
 @pytest.mark.virtual_time
