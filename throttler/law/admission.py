@@ -179,8 +179,8 @@ def _gain(facts: LawInput) -> float:
 
 
 def _per_min(facts: LawInput, update: WindowUpdate) -> float | None:
-    """The user's bounds on the pace."""
-    safe = facts.settings.safe_per_min if update.phase is Phase.STALE else None
+    """The user's bounds on the pace; the safe one while no server is read, whatever our own requests meet."""
+    safe = facts.settings.safe_per_min if update.phase is Phase.STALE or facts.health.is_by_own_requests else None
     return min((bound for bound in (safe, facts.settings.max_per_min) if bound is not None), default=None)
 
 

@@ -171,6 +171,11 @@ class Health:
         """Whether nothing trustworthy is known of any server."""
         return not self.fresh
 
+    @property
+    def is_by_own_requests(self) -> bool:
+        """Whether no server was ever read, and our own few requests alone tell of them."""
+        return bool(self.fresh) and all(reading.server == OWN_REQUESTS for reading in self.fresh)
+
     @cached_property
     def low_s(self) -> float | None:
         """Delay that two samples of the worst server agree to be reached."""
