@@ -294,7 +294,9 @@ class PoolWrites:
     def _write_status(self, decision: PoolDecision) -> None:
         if self._is_dry_run or self._jobs.is_busy(decision.pool, _Sort.STATUS):
             return
-        problem, under_way = self.problems.get(decision.pool, ""), self._jobs.count(_Sort.STATUS)
+        # Of a pool that is not served any more nobody tries to write again what failed before.
+        is_served = decision.because.reason not in TURNED_AWAY
+        problem, under_way = self.problems.get(decision.pool, "") if is_served else "", self._jobs.count(_Sort.STATUS)
         status = self._status_writer.status_due(decision, problem, under_way)
         if status is not None:
             self._jobs.begin(decision.pool, _Sort.STATUS, self._status_writer.write(decision, status))

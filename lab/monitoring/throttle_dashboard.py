@@ -84,7 +84,7 @@ _PACE = Row(
         ),
         Panel(
             title="429 and 5xx",
-            description="Share of all requests of the worst server, whoever sent them.",
+            description="Those that joins may meet, over all requests of the worst server. Others do not count.",
             unit="percentunit",
             queries=(Query(of_throttle("error_ratio"), "{{throttle}}"),),
         ),

@@ -220,6 +220,18 @@ async def test_nothing_is_released_when_the_size_was_not_lowered() -> None:
     assert "webhook x timed out" in scene.writes.problems[GPU]
 
 
+async def test_a_pool_that_is_not_served_any_more_is_not_told_of_a_write_that_failed_before() -> None:
+    scene = Scene()
+    scene.client.errors[APPLY] = [ForbiddenError("exceeded quota", status=403)]
+    await scene.write(apply())
+    assert scene.client.bodies[-1]["status"]["conditions"][0]["reason"] == "WriteFailed"
+    await asyncio.sleep(LATE_S)
+    why = because(Reason.BOUND, bound="maxSize", message="maxSize is 90; accepted: up to 9")
+    scene.writes.start(Decision((PoolDecision(GPU, why, PoolStatus(because=why.code)),)))
+    await scene.writes.drain(1000)
+    assert scene.client.bodies[-1]["status"]["conditions"][0]["reason"] == "Bound"
+
+
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [
