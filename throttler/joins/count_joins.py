@@ -11,7 +11,7 @@ DaemonSet pods do not even exist while latency is as usual.
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from throttler.joins.demand import count_demand, is_loose, nodes_of, seekers
+from throttler.joins.demand import count_demand, is_loose, is_of_gang, nodes_of, nodes_open_to, seekers
 from throttler.joins.join_memory import JoinMemory, learned
 from throttler.joins.joining_nodes import Registered, Stage, sort_nodes
 from throttler.joins.joins import NO_PODS, JoinRules, Joins, JoinWorld
@@ -40,7 +40,7 @@ def count_joins(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: f
     after = _durations(memory, world, rules, nodes, requested, now_s)
     after = _machines(after, world, now_s)
     coming = requested.booting + len(nodes.held) + _free_of(nodes, after.joined_s, world)
-    untaken = max(0, coming - _for_work_that_moves(world, rules))
+    untaken = max(0, coming - _for_work_that_moves(world, rules)) + _stand_idle_for_gangs(after, world)
     unseen = _unseen(world)
     after = _searched(after, memory, world, rules, untaken + unseen, now_s)
     joins = _joins(world, after, rules, nodes, requested, untaken, unseen, now_s)
@@ -145,12 +145,28 @@ def _free_of(nodes: Registered, joined: Iterable[str], world: JoinWorld) -> int:
     """Nodes that nobody has taken yet: those that join, and of those that have `joined` lately the ones that still lack
     what Karpenter ordered them for. The scheduler places work as soon as it can, and pods that wait then still wait for
     other machines."""
-    taken = (PodKind.WORK, PodKind.BALLOON)
     lately = [world.nodes[name] for name in joined if name in world.nodes]
     names = {node.name for node in nodes.in_joining}.union(
         node.name for node in lately if node.is_uninitialized and node.is_ready and not node.is_cordoned
     )
-    return sum(1 for name in names if not any(pod.kind in taken for pod in world.pods.get(name, NO_PODS)))
+    return sum(1 for name in names if not any(pod.kind in _TAKERS for pod in world.pods.get(name, NO_PODS)))
+
+
+_TAKERS = (PodKind.WORK, PodKind.BALLOON)
+
+
+def _stand_idle_for_gangs(memory: JoinMemory, world: JoinWorld) -> int:
+    """Usable nodes that members of gangs will take which were let go: they take none before all of a gang has come out,
+    and as long as they fill the window none of the others can."""
+    let_go = [pod for pod in world.unplaced if pod.uid in memory.released and is_of_gang(pod)]
+    if not let_go:
+        return 0
+    idle = (
+        node
+        for node in world.nodes.values()
+        if node.uid in memory.settled and not any(pod.kind in _TAKERS for pod in world.pods.get(node.name, NO_PODS))
+    )
+    return min(nodes_of(let_go, memory.machines), nodes_open_to(let_go, idle))
 
 
 def _durations(

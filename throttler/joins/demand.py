@@ -138,6 +138,24 @@ def is_loose(pod: Pod, rules: JoinRules) -> bool:
     return pod.kind is PodKind.WORK and is_open and may_use(pod, rules)
 
 
+def nodes_open_to(pods: Iterable[Pod], nodes: Iterable[Node]) -> int:
+    """How many of these nodes, on which nothing runs, would take one of the pods now, by size, labels and taints."""
+    kinds = [(how, alike[0].requests) for how, alike in _alike(pods)]
+    is_open = (node for node in nodes if node.is_ready and not (node.is_cordoned or node.is_uninitialized))
+    return sum(any(_takes(node, how, requests) for how, requests in kinds) for node in is_open)
+
+
+def _takes(node: Node, how: Scheduling, requests: Resources) -> bool:
+    if untolerated(node.taints, how.tolerations) is not None or not fits(requests, node.allocatable):
+        return False
+    return is_selected(node.labels, how.node_selector.items(), how.node_terms)
+
+
+def is_of_gang(pod: Pod) -> bool:
+    """Whether it is useful only together with others, so that the scheduler may place it only with them."""
+    return pod.scheduling is not None and bool(pod.scheduling.gang)
+
+
 def _alike(pods: Iterable[Pod]) -> Iterable[tuple[Scheduling, list[Pod]]]:
     """Pods of one owner and one kind together; caches share the parts that equal pods have, so identity tells."""
     alike: dict[tuple[object, ...], tuple[Scheduling, list[Pod]]] = {}
