@@ -24,7 +24,7 @@ from balloons.decide.leave_alone import (
 )
 from balloons.decide.pool_view_and_schedule import PoolView, wanted_size
 from balloons.decide.refusing import to_remove
-from balloons.decide.release import Reservations, releases, taken_on_their_way
+from balloons.decide.release import Places, Reservations, keys_of, releases, taken_on_their_way
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import (
     PoolBuffers,
@@ -96,7 +96,7 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     view, memory, settings = own.view, own.memory, case.settings
     taken, holdable = case.reserved.taker, view.census.holdable
     reserved = [node for node in holdable if node.name in taken]
-    left_to_work = {node.name for node in reserved} | _for_work_of_leaving(view, case.now.wall.timestamp())
+    left_to_work = {node.name for node in reserved} | _for_work_to_come(view, case)
     free = [node for node in holdable if node.name not in left_to_work] if left_to_work else holdable
     present = balloons_by_shape(view)
     waiting = _asked(view, present.total(), case.buffers_of(view))
@@ -142,27 +142,36 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     return Outcome(decision, memory, aim.starts)
 
 
-def _for_work_of_leaving(view: PoolView, wall_s: float) -> frozenset[str]:
-    """The new nodes, by name, that Karpenter has ordered for work on nodes that it is about to remove.
+def _for_work_to_come(view: PoolView, case: Case) -> frozenset[str]:
+    """The new nodes, by name, that an autoscaler has ordered for work that is not there yet.
 
-    It counts that work until it is gone, the pods of a StatefulSet until they have ended, and looks every ten seconds:
-    while a balloon takes the room that was made for it, another machine is ordered each time, and Hold would hold it.
+    While a balloon takes the room that was made for it, another machine is ordered each time, and Hold would hold it.
     """
     if view.pool.spec.mode is not Mode.HOLD or view.pool.spec.strategy is not Strategy.BALLOON:
         return frozenset()
+    wall_s = case.now.wall.timestamp()
     new = [
         node
         for node in view.census.by_state[NodeState.IDLE]
-        if KARPENTER_POOL_LABEL in node.labels
-        and wall_s - node.created_s < JOIN_LIMIT_S
-        and not (view.loads.get(node.name) or EMPTY).balloons
+        if wall_s - node.created_s < JOIN_LIMIT_S and not (view.loads.get(node.name) or EMPTY).balloons
     ]
-    if not new:
-        return frozenset()
+    new.sort(key=lambda node: (-node.created_s, node.name))
+    left = _for_work_of_leaving(view, new) if new else frozenset()
+    # A gang takes no node before there is room for all of it.
+    gangs = [(replace(wanted, gang=""), count) for wanted, count in case.reserved.unplaced if wanted.gang]
+    if not new or not gangs:
+        return left
+    rest = [node for node in new if node.name not in left]
+    places = Places((), rest, view.loads, wall_s, keys_of([wanted for wanted, _ in gangs]))
+    return left.union(node.name for wanted, count in gangs for node in places.take(wanted, count))
+
+
+def _for_work_of_leaving(view: PoolView, new: Sequence[Node]) -> frozenset[str]:
+    """Of these, those for work on nodes that Karpenter is about to remove. It counts that work until it is gone, the
+    pods of a StatefulSet until they have ended, and looks every ten seconds."""
     busy = view.census.by_state[NodeState.BUSY]
     leaving = sum(KARPENTER_POOL_LABEL in node.labels and is_leaving(node) for node in busy)
-    new.sort(key=lambda node: (-node.created_s, node.name))
-    return frozenset(node.name for node in new[:leaving])
+    return frozenset([node.name for node in new if KARPENTER_POOL_LABEL in node.labels][:leaving])
 
 
 def _left_alone(own: PoolCase, case: Case, why: Because) -> Outcome:

@@ -25,7 +25,7 @@ from throttler.kube import selectors
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.selectors import LabelSelector, Requirement
-from throttler.kube.taints import Taint
+from throttler.kube.taints import Taint, Toleration
 
 SETTINGS = DecideSettings()
 
@@ -205,6 +205,44 @@ def test_pods_below_the_balloons_are_ignored() -> None:
 def test_a_named_gang_gets_all_or_nothing() -> None:
     assert not released(decided_for(warm_world(6), gang(7, gang="train")))
     assert len(released(decided_for(warm_world(7), gang(7, gang="train")))) == 7
+
+
+@pytest.mark.parametrize(
+    ("age_s", "more", "spec", "free"),
+    [
+        (899.0, {}, {}, 3),
+        (900.0, {}, {}, 0),
+        (0.0, {"gang": ""}, {"size": 9, "mode": Mode.HEADROOM, "max_size": 9}, 0),
+        (0.0, {}, {"size": 9, "mode": Mode.HEADROOM, "max_size": 9}, 0),
+        (0.0, {"node_selector": {"pool": "cpu"}}, {}, 0),
+        (0.0, {"is_tried": False}, {}, 0),
+        (0.0, {"is_gated": True}, {}, 0),
+    ],
+    ids=["new", "old", "none, Headroom", "Headroom", "for other nodes", "not tried", "gated"],
+)
+def test_hold_leaves_new_nodes_to_a_gang_that_is_not_whole(
+    age_s: float, more: dict[str, Any], spec: dict[str, Any], free: int
+) -> None:
+    """It takes none before there are nodes for all of it, and the autoscaler counts on them: where a balloon takes one,
+    it buys another, and Hold held that as well."""
+    world = World.of(a_pool(**spec), nodes=nodes(3, created_s=NOW.wall.timestamp() - age_s))
+    decided = decided_for(world, gang(4, **{"gang": "train", **more}))
+    world.apply(decided)
+    assert min(3, world.replicas()) == 3 - free
+    if free:
+        assert decided.pools[0].because.sentence == "3 nodes stay free for pods that will take them"
+
+
+def test_hold_leaves_a_gang_no_more_new_nodes_than_it_lacks() -> None:
+    world = World.of(a_pool(), nodes=nodes(9, created_s=NOW.wall.timestamp()))
+    half = [msgspec.structs.replace(pod, requests={"cpu": 8000, "pods": 1000}) for pod in gang(19, gang="train")]
+    world.apply(decided_for(world, half))
+    assert world.replicas() == 0
+    closed = [a_node(f"x{i}", created_s=NOW.wall.timestamp(), taints=(Taint("team", "NoSchedule"),)) for i in range(2)]
+    team = PoolNodes(LabelSelector({"pool": "gpu"}), (Toleration(operator="Exists"),))
+    world = World.of(a_pool(nodes=team), nodes={node.name: node for node in closed})
+    world.apply(decided_for(world, gang(4, gang="train")))
+    assert world.replicas() == 2, "it does not tolerate their taint"
 
 
 def test_pods_without_a_gang_get_what_is_there() -> None:
