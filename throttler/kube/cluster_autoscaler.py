@@ -31,6 +31,7 @@ _GROUP_NAME = (_GROUPS, "name")
 _COUNTS = {
     (_GROUPS, "health", "cloudProviderTarget"): "target",
     (_GROUPS, "health", "nodeCounts", "registered", "total"): "registered",
+    (_GROUPS, "health", "nodeCounts", "registered", "beingDeleted"): "being_deleted",
     (_GROUPS, "health", "nodeCounts", "longUnregistered"): "long_unregistered",
     (_GROUPS, "health", "maxSize"): "max_size",
 }
@@ -62,11 +63,13 @@ class NodeGroup:
     """Machines that have not registered for longer than its limit (15 min): given up."""
     max_size: int | None = None
     """The most nodes that the group may have, as cluster-autoscaler reads it; None where it says nothing."""
+    being_deleted: int = 0
+    """Of the registered ones those whose machines are gone, or going: the target does not hold them any more."""
 
     @property
     def booting(self) -> int:
         """Asked for, and not yet registered when it looked."""
-        return max(0, self.target - self.registered - self.long_unregistered)
+        return max(0, self.target - (self.registered - self.being_deleted) - self.long_unregistered)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,17 @@ def test_machines_that_were_given_up_boot_no_more() -> None:
     assert found.booting == 1
 
 
+def test_nodes_whose_machines_are_gone_are_none_of_those_that_the_group_is_to_have() -> None:
+    """Three of a group's machines were deleted, and their Nodes are still there: as many that boot were not counted."""
+    text = RECORDED.read_text().replace(
+        "        notStarted: 0\n        ready: 1", "        beingDeleted: 3\n        ready: 1"
+    )
+    text = text.replace("total: 1\n", "total: 4\n")
+    found = read_status(text)
+    assert found is not None
+    assert (found.groups[0].registered, found.groups[0].booting) == (4, 4)
+
+
 def test_a_group_with_too_many_nodes_takes_nothing_off_anothers() -> None:
     assert AutoscalerStatus((NodeGroup("full", 2, 7), NodeGroup("grows", 5, 1))).booting == 4
 
