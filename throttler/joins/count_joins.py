@@ -43,7 +43,8 @@ def count_joins(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: f
     untaken = max(0, coming - _for_work_that_moves(world, rules)) + _stand_idle_for_gangs(after, world)
     unseen = _unseen(world)
     after = _searched(after, memory, world, rules, untaken + unseen, now_s)
-    joins = _joins(world, after, rules, nodes, requested, untaken, unseen, now_s)
+    for_pods = max(0, untaken - _of_static_pools(world, rules))
+    joins = _joins(world, after, rules, nodes, requested, for_pods, unseen, now_s)
     return joins, replace(after, search=replace(after.search, waiting=joins.waiting))
 
 
@@ -131,6 +132,13 @@ def _for_work_that_moves(world: JoinWorld, rules: JoinRules) -> int:
         for claim in world.claims
         if claim.is_being_replaced
     )
+
+
+def _of_static_pools(world: JoinWorld, rules: JoinRules) -> int:
+    """Machines on their way that no pod was waiting for: for those that wait Karpenter orders others, but for what fits
+    on these. Taken for theirs, a hundred of them would leave as many others to come without a pace."""
+    coming = (c for c in world.claims if c.pool in world.static_pools and not (c.is_initialized or c.is_leaving))
+    return sum(rules.selects(claim.metadata.labels) for claim in coming)
 
 
 def _is_lasting_work(pod: Pod) -> bool:

@@ -138,6 +138,8 @@ class JoinWorld:
     """Real pods without a node."""
     claims: tuple[NodeClaim, ...] = ()
     """Karpenter's NodeClaims, where they are served."""
+    static_pools: frozenset[str] = frozenset()
+    """Karpenter's NodePools that have as many machines as their user says, whatever waits."""
     autoscaler: AutoscalerStatus | None = None
     """What cluster-autoscaler says of the throttle's node groups; None where there is none."""
     released: frozenset[str] = frozenset()

@@ -101,6 +101,11 @@ class TickView:
         groups = self.world.autoscaler.groups if self.world.autoscaler else ()
         return tuple(_of_pool(pool) for pool in self.scene.of(NodePool)), tuple(sorted(group.name for group in groups))
 
+    @cached_property
+    def static_pools(self) -> frozenset[str]:
+        """The names of the static NodePools."""
+        return frozenset(pool.metadata.name for pool in self.scene.of(NodePool) if pool.spec.replicas is not None)
+
     @property
     def may_move(self) -> bool:
         """Whether the view is complete and fresh."""
@@ -339,6 +344,7 @@ def _count(case: _Case, view: TickView) -> _Counted:
         index=case.memory.index,
         room=case.memory.room,
         offer=view.offer,
+        static_pools=view.static_pools,
         released=SCHEDULING_GATES.remembered(case.memory.levers).released,
         autoscaler=case.groups.status if case.groups else None,
     )
