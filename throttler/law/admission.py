@@ -215,8 +215,9 @@ def _forecast(facts: LawInput, window: float, boot_s: float) -> float:
     While the window grows, joins still last as long as they did in the smaller one, and end sooner in the forecast than
     they will. So no more are taken to end per second than really ended, and some; in a window larger than any crest
     seen so far, joins are taken to last longer in proportion (Little's law, where the servers are what binds); never
-    for less than those under way have lasted already. Of waves the first that fills a doubled window is waited for:
-    how long its joins last nobody knows before they end.
+    for less than those under way have lasted already. A wave that the servers bear by what a join is known to cost, and
+    while delay is calm, lengthens no join: a small crest would else keep the next one small. Of waves the first that
+    fills a doubled window is waited for: how long its joins last nobody knows before they end.
     """
     join_s = facts.memory.join_time.or_guess(max(facts.settings.join_guess_s, facts.joins.oldest_joining_s))
     proof_s = max(facts.latest_join_s, PROOF_S)
@@ -225,11 +226,14 @@ def _forecast(facts: LawInput, window: float, boot_s: float) -> float:
         # No join ends before one has lasted its time: a rate that spans the beginning says too little.
         rate_per_s = None
     slowest_s = join_s
-    if facts.joins.joined and rate_per_s:
-        is_full = facts.joins.joining >= facts.settings.used_share * window
-        slowest_s = max(join_s, window / (rate_per_s * (1.0 if is_full else PROOF_SLACK)))
+    fits = facts.has_waves and (facts.warm_window or 0.0) >= window
+    if not fits or (facts.high_index or 0.0) >= facts.settings.calm_below:
+        if facts.joins.joined and rate_per_s:
+            is_full = facts.joins.joining >= facts.settings.used_share * window
+            slowest_s = max(join_s, window / (rate_per_s * (1.0 if is_full else PROOF_SLACK)))
+        if facts.has_waves:
+            slowest_s = max(slowest_s, join_s * window / max(1.0, min(window, float(facts.crest))))
     if facts.has_waves:
-        slowest_s = max(slowest_s, join_s * window / max(1.0, min(window, float(facts.crest))))
         slowest_s = max(slowest_s, facts.joins.oldest_joining_s)
         boots = Boots(mean_s=boot_s, spread_s=facts.joins.boot_spread_s)
         room = _gain(facts) * window

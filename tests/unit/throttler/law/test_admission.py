@@ -339,15 +339,30 @@ def test_a_pace_by_what_requests_cost_counts_where_it_is_the_higher() -> None:
     assert after.allowance + after.spare == 10 + 662 - 20
 
 
-def test_in_a_window_that_no_wave_filled_yet_joins_are_taken_to_last_longer() -> None:
-    """Fifty of a window of 100 have just come. At 40 s instead of 20 an eighth has joined when the next ones come."""
+@pytest.mark.parametrize(
+    ("per_join", "index", "allowance"),
+    [
+        # At 40 s instead of 20 an eighth of the fifty has joined when the next ones come.
+        pytest.param(None, 1.0, 56, id="what a join costs is not known"),
+        pytest.param(0.02, 1.0, 56, id="servers have room for 35 joins"),
+        pytest.param(0.002, 9.0, 56, id="there is room by CPU, but requests wait"),
+        # At 20 s a quarter.
+        pytest.param(0.002, 1.0, 62, id="servers have room for more than the window"),
+    ],
+)
+def test_in_a_window_that_no_wave_filled_yet_joins_are_taken_to_last_longer_unless_it_is_known_to_fit(
+    per_join: float | None, index: float, allowance: int
+) -> None:
+    """Fifty of a window of 100 have just come."""
     flow = JoinFlow()
     for ago_s, joining in ((40.0, 0), (0.0, 50)):
         flow = join_model.with_counts(flow, Joins(joining=joining), NOW_S - ago_s)
     facts = ungated(Joins(joining=50), flow)
     facts = replace(facts, joins=replace(facts.joins, join_s=20.0, boot_s=10.0))
-    quick = replace(facts.memory, join_time=JoinTime(now_s=20.0, least_s=20.0))
-    assert fill(replace(facts, memory=quick)).allowance == 56
+    load = Load(idle=(0.1,), remembered=per_join)
+    quick = replace(facts.memory, join_time=JoinTime(now_s=20.0, least_s=20.0), load=load)
+    facts = replace(facts, memory=quick, health=a_look(index=(index, index)).health)
+    assert fill(facts).allowance == allowance
 
 
 def test_what_is_under_way_has_the_rest_of_its_time_before_it() -> None:
