@@ -8,16 +8,26 @@ DaemonSets at most 20/D nodes/s get their pods, however idle the API servers are
 DaemonSet pods do not even exist while latency is as usual.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from throttler.joins.demand import count_demand, is_loose, is_of_gang, nodes_of, nodes_open_to, seekers
+from throttler.joins.demand import (
+    count_demand,
+    is_loose,
+    is_of_gang,
+    is_opaque,
+    nodes_of,
+    nodes_open_to,
+    seekers,
+)
 from throttler.joins.join_memory import JoinMemory, learned
 from throttler.joins.joining_nodes import Registered, Stage, sort_nodes
 from throttler.joins.joins import NO_PODS, JoinRules, Joins, JoinWorld
 from throttler.joins.requested_machines import Requested, count_requested
 from throttler.kube.node import POOL_LABELS, Node
 from throttler.kube.pod import Pod, PodKind
+from throttler.kube.quantities_and_durations import minus, total
 
 FREE_S = 30.0
 """A node that Karpenter has not called initialized so long after its join comes for nobody. A kubelet reports what a
@@ -40,8 +50,11 @@ def count_joins(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: f
     after = _durations(memory, world, rules, nodes, requested, now_s)
     after = _machines(after, world, now_s)
     coming = requested.booting + len(nodes.held) + _free_of(nodes, after.joined_s, world)
-    untaken = max(0, coming - _for_work_that_moves(world, rules)) + _stand_idle_for_gangs(after, world)
+    untaken = max(0, coming - _for_work_that_moves(world, rules))
     unseen = _unseen(world)
+    after = replace(after, served=_served(after, world, rules))
+    if after.served:
+        world = replace(world, unplaced=tuple(pod for pod in world.unplaced if pod.uid not in after.served))
     after = _searched(after, memory, world, rules, untaken + unseen, now_s)
     for_pods = max(0, untaken - _of_static_pools(world, rules))
     joins = _joins(world, after, rules, nodes, requested, for_pods, unseen, now_s)
@@ -163,18 +176,26 @@ def _free_of(nodes: Registered, joined: Iterable[str], world: JoinWorld) -> int:
 _TAKERS = (PodKind.WORK, PodKind.BALLOON)
 
 
-def _stand_idle_for_gangs(memory: JoinMemory, world: JoinWorld) -> int:
-    """Usable nodes that members of gangs will take which were let go: they take none before all of a gang has come out,
-    and as long as they fill the window none of the others can."""
-    let_go = [pod for pod in world.unplaced if pod.uid in memory.released and is_of_gang(pod)]
-    if not let_go:
-        return 0
+def _served(memory: JoinMemory, world: JoinWorld, rules: JoinRules) -> frozenset[str]:
+    """Members of gangs (by uid) for which as many usable nodes stand idle.
+
+    A gang takes none before there is one for all of it, and waits for no more machines than it lacks. Where a gate lets
+    it go in parts, those that are out would fill the window for ever.
+    """
+    judged = [pod for pod in world.unplaced if is_of_gang(pod) and (pod.uid in memory.released or not is_opaque(pod))]
+    gangs = sorted(seekers(judged, rules, memory.released), key=lambda pod: (pod.created_s, pod.uid))
+    if not gangs:
+        return frozenset()
+    settled = (node for node in world.nodes.values() if node.uid in memory.settled)
+    there = ((node, [p for p in world.pods.get(node.name, NO_PODS) if not p.is_finished]) for node in settled)
     idle = (
-        node
-        for node in world.nodes.values()
-        if node.uid in memory.settled and not any(pod.kind in _TAKERS for pod in world.pods.get(node.name, NO_PODS))
+        (node, minus(node.allocatable, total(pod.requests for pod in pods)))
+        for node, pods in there
+        if not any(pod.kind in _TAKERS for pod in pods)
     )
-    return min(nodes_of(let_go, memory.machines), nodes_open_to(let_go, idle))
+    places, counts = nodes_open_to(gangs, idle), range(len(gangs) + 1)
+    served = bisect_right(counts, places, key=lambda count: nodes_of(gangs[:count], memory.machines)) - 1
+    return frozenset(pod.uid for pod in gangs[:served])
 
 
 def _durations(

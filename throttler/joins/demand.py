@@ -119,9 +119,12 @@ def waiting_crowds(
     return tuple(Crowd(how, requests, nodes, owner in urgent, owner) for owner, how, requests, nodes in crowds)
 
 
-def seekers(unplaced: Iterable[Pod], rules: JoinRules) -> list[Pod]:
-    """Waiting pods that may use the throttle's nodes and that nothing of ours holds back: an autoscaler sees them."""
-    waiting = _alike(pod for pod in unplaced if _waits(pod, rules))
+def seekers(unplaced: Iterable[Pod], rules: JoinRules, released: Container[str] = ()) -> list[Pod]:
+    """Waiting pods that may use the throttle's nodes and that nothing of ours holds back: an autoscaler sees them.
+
+    `released` are as of `count_demand`.
+    """
+    waiting = _alike(pod for pod in unplaced if pod.uid in released or _waits(pod, rules))
     return [pod for how, pods in waiting if not how.is_gated and may_use(pods[0], rules) for pod in pods]
 
 
@@ -138,17 +141,21 @@ def is_loose(pod: Pod, rules: JoinRules) -> bool:
     return pod.kind is PodKind.WORK and is_open and may_use(pod, rules)
 
 
-def nodes_open_to(pods: Iterable[Pod], nodes: Iterable[Node]) -> int:
-    """How many of these nodes, on which nothing runs, would take one of the pods now, by size, labels and taints."""
+def nodes_open_to(pods: Iterable[Pod], nodes: Iterable[tuple[Node, Resources]]) -> int:
+    """How many of these nodes, each with what is free there, would take one of the pods now, by labels and taints."""
     kinds = [(how, alike[0].requests) for how, alike in _alike(pods)]
-    is_open = (node for node in nodes if node.is_ready and not (node.is_cordoned or node.is_uninitialized))
-    return sum(any(_takes(node, how, requests) for how, requests in kinds) for node in is_open)
+    is_open = (one for one in nodes if one[0].is_ready and not (one[0].is_cordoned or one[0].is_uninitialized))
+    return sum(any(fits(requests, free) and _lets_in(node, how) for how, requests in kinds) for node, free in is_open)
 
 
-def _takes(node: Node, how: Scheduling, requests: Resources) -> bool:
-    if untolerated(node.taints, how.tolerations) is not None or not fits(requests, node.allocatable):
-        return False
-    return is_selected(node.labels, how.node_selector.items(), how.node_terms)
+def _lets_in(node: Node, how: Scheduling) -> bool:
+    is_selected_by_it = is_selected(node.labels, how.node_selector.items(), how.node_terms)
+    return is_selected_by_it and untolerated(node.taints, how.tolerations) is None
+
+
+def is_opaque(pod: Pod) -> bool:
+    """Whether a rule that is not judged here says where it may go."""
+    return pod.scheduling is not None and pod.scheduling.is_opaque
 
 
 def is_of_gang(pod: Pod) -> bool:

@@ -107,6 +107,8 @@ class JoinMemory:
     """By name, when each node became usable that did so lately."""
     released: frozenset[str] = frozenset()
     """Pods (by uid) that have no node yet and that a lever of ours let go."""
+    served: frozenset[str] = frozenset()
+    """Members of gangs (by uid) that have no node yet and for which one stands idle."""
     booting: int = 0
     """How many were at the last count."""
     ordered_s: float = float("-inf")

@@ -365,8 +365,8 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         memory = replace(memory, law=law, index=verdict.index)
         verdict = replace(verdict, allowance=allowance)
     room = _room(case, view, verdict, joins)
-    given_up = own.memory.search.hopeless
-    hoping = tuple(pod for pod in view.scene.unplaced if pod.uid not in given_up) if given_up else view.scene.unplaced
+    no_demand = own.memory.search.hopeless | own.memory.served
+    hoping = tuple(pod for pod in view.scene.unplaced if pod.uid not in no_demand) if no_demand else view.scene.unplaced
     context = LeverContext(
         throttle=case.throttle,
         rules=case.rules,
