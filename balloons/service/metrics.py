@@ -200,10 +200,7 @@ class Metrics:
         key, status, reason = decision.pool, decision.status, decision.because.reason
         for name, gauge in self._pool_gauges.items():
             gauge.labels(key.namespace, key.name).set(getattr(status, name))
-        present = standing(reason)
-        if decision.is_dry_run and present is Standing.MOVING:
-            # Nothing is on its way: it gets no balloons, as a paused pool gets none.
-            present = Standing.SETTLED
+        present = standing(reason, is_dry_run=decision.is_dry_run)
         for state in Standing:
             self._standing.labels(key.namespace, key.name, state.name.lower()).set(present is state)
         for warmth in Found:

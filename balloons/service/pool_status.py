@@ -86,13 +86,13 @@ class Standing(enum.Enum):
     STUCK = "needs a person: nothing changes until somebody changes something"
 
 
-def standing(reason: Sentence) -> Standing:
-    """The standing of a pool that was decided for this reason."""
+def standing(reason: Sentence, *, is_dry_run: bool = False) -> Standing:
+    """The standing of a pool that was decided for this reason: in a dry run nothing is on its way, as while paused."""
     if reason in _STUCK:
         return Standing.STUCK
     if reason in _BLIND:
         return Standing.BLIND
-    return Standing.MOVING if reason in _MOVING else Standing.SETTLED
+    return Standing.MOVING if reason in _MOVING and not is_dry_run else Standing.SETTLED
 
 
 def next_status(stored: StoredPool, decision: PoolDecision, problem: str, wall: datetime) -> PoolStatus | None:
@@ -124,7 +124,7 @@ def next_status(stored: StoredPool, decision: PoolDecision, problem: str, wall: 
 def _conditions(
     stored: StoredPool, decision: PoolDecision, problem: str, wall: datetime, generation: int
 ) -> tuple[Condition, ...]:
-    state = standing(decision.because.reason)
+    state = standing(decision.because.reason, is_dry_run=decision.is_dry_run)
     why, text = decision.because.code, "; ".join(reason.sentence for reason in (decision.because, *decision.notes))
     if problem:
         state, why, text = Standing.STUCK, WRITE_FAILED, problem

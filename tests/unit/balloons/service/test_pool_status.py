@@ -4,6 +4,7 @@ Status: what kstatus makes of it, when it is written, and that no long text cost
 never twice a minute for the same thing, never many.
 """
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -57,6 +58,13 @@ def conditions(status: PoolStatus | None) -> dict[str, str]:
 )
 def test_conditions_say_what_kstatus_reads(why: object, expected: dict[str, str]) -> None:
     assert conditions(next_status(stored(), decision(why), "", WALL)) == expected
+
+
+def test_a_dry_run_is_not_on_its_way_to_anything() -> None:
+    """Whoever waited for it to be Ready waited for ever."""
+    moving, stuck = (replace(decision(why), is_dry_run=True) for why in (WARMING, NO_BUFFERS))
+    assert conditions(next_status(stored(), moving, "", WALL)) == {"Ready": "True"}
+    assert conditions(next_status(stored(), stuck, "", WALL)) == {"Ready": "False", "Stalled": "True"}
 
 
 def test_failed_write_stalls_the_pool_and_says_why() -> None:
