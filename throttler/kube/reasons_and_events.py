@@ -111,8 +111,11 @@ class EventAuthor:
     api_version: str
     kind: str
 
-    def event(self, about: Metadata, why: Because, wall: datetime, *, is_warning: bool) -> dict[str, Any]:
-        """The Event to create."""
+    def event(
+        self, about: Metadata, why: Because, wall: datetime, *, is_warning: bool, names: str = ""
+    ) -> dict[str, Any]:
+        """The Event to create; `names` are of those that the sentence is about, where that is not the object itself."""
+        note = f"{names}: {why.sentence}" if names else why.sentence
         namespace = {"namespace": about.namespace} if about.namespace else {}
         return {
             "apiVersion": "events.k8s.io/v1",
@@ -127,7 +130,7 @@ class EventAuthor:
             "action": self.action,
             "reason": why.code,
             "type": "Warning" if is_warning else "Normal",
-            "note": why.sentence.encode()[:NOTE_LIMIT].decode(errors="ignore"),
+            "note": note.encode()[:NOTE_LIMIT].decode(errors="ignore"),
             "regarding": {
                 "apiVersion": self.api_version,
                 "kind": self.kind,

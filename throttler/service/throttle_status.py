@@ -339,8 +339,8 @@ class ThrottleAnnouncer:
         """The Events to write now; they count as told. `before` is the status as stored."""
         news = list(self._news(turn, before))
         return [
-            self._author.event(turn.stored.metadata, why, wall, is_warning=is_warning)
-            for why, is_warning in news
+            self._author.event(turn.stored.metadata, why, wall, is_warning=is_warning, names=names)
+            for why, is_warning, names in news
             if self._limit.may_tell((turn.name, why.code), now_s)
         ]
 
@@ -349,18 +349,22 @@ class ThrottleAnnouncer:
         self._phase = {name: phase for name, phase in self._phase.items() if name in known}
         self._levers = {name: states for name, states in self._levers.items() if name in known}
 
-    def _news(self, turn: Turn, before: ThrottleStatus) -> Iterator[tuple[Because, bool]]:
+    def _news(self, turn: Turn, before: ThrottleStatus) -> Iterator[tuple[Because, bool, str]]:
+        """Each with whether it is a warning, and the levers that it is about."""
         verdict = turn.verdict_followed
         if verdict is not None:
             is_warning = verdict.because.reason in _WARNINGS
             if self._phase.get(turn.name, before.phase) != verdict.phase.value or is_warning:
-                yield verdict.because, is_warning
+                yield verdict.because, is_warning, ""
             self._phase[turn.name] = verdict.phase.value
         known = self._levers.get(turn.name)
         if known is None:
             known = frozenset((lever.name, lever.state) for lever in before.levers)
         states = frozenset((lever.name, lever.state.value) for lever in turn.findings.levers)
+        broken: dict[str, list[LeverDecision]] = {}
         for lever in turn.findings.levers:
             if lever.state in _BROKEN and (lever.name, lever.state.value) not in known:
-                yield lever.because, True
+                broken.setdefault(lever.because.code, []).append(lever)
+        for alike in broken.values():
+            yield alike[0].because, True, _listed(lever.name for lever in alike)
         self._levers[turn.name] = states

@@ -62,6 +62,16 @@ def test_a_lever_that_breaks_is_told_and_one_that_an_earlier_process_told_is_not
     assert ThrottleAnnouncer("me").due(turn, stored, 0.0, WALL) == []
 
 
+def test_levers_that_break_together_are_told_together_and_by_name() -> None:
+    """Nobody knew which of fifty NodePools somebody else writes."""
+    contested = because(LeverReason.CONTESTED, period=30)
+    pools = (LeverDecision(name=f"NodePool/{at}", state=LeverState.CONTESTED, because=contested) for at in "ab")
+    told = ThrottleAnnouncer("me").due(a_turn(IDLE, Phase.IDLE, *pools, LOST), ThrottleStatus(phase="Idle"), 0.0, WALL)
+    assert reasons(told) == [("Contested", "Warning"), ("QuotaLost", "Warning")]
+    assert told[0]["note"].startswith("NodePool/a, NodePool/b: somebody else writes")
+    assert told[1]["note"].startswith("CapacityQuota/q: somebody deleted the quota")
+
+
 def test_many_throttles_do_not_make_a_flood() -> None:
     announcer = ThrottleAnnouncer("me")
     told = [
