@@ -23,7 +23,7 @@ from throttler.kube.reasons_and_events import MOST_ERROR_TEXT
 from throttler.kube.selectors import can_match
 from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, Learned, learned_of, learned_of_status
-from throttler.law.settings import law_settings
+from throttler.law.settings import UNLIMITED, law_settings
 from throttler.law.verdict import Verdict
 from throttler.levers.lever import (
     Lane,
@@ -292,6 +292,11 @@ class _Joins:
         """Of all of them, as every throttle's law takes them."""
         return total_joins((*(own.joins for own in self.by_name.values()), *self.uncounted))
 
+    @property
+    def are_several(self) -> bool:
+        """Whether the total is of more than one throttle's."""
+        return len(self.by_name) + len(self.uncounted) > 1
+
     def share(self, name: str, amount: int, wants: Callable[[Joins], int]) -> int:
         """One throttle's fair part; those that hold nobody back take none from others."""
         hungry = {other: wants(own.joins) for other, own in self.by_name.items() if self._takes_part(other, name)}
@@ -358,10 +363,17 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
     verdict = None
     if not view.missing:
         settings = law_settings(case.throttle.spec, view.world.daemon_sets)
+        most = settings.max_in_flight - own.joins.in_flight
+        if joins.are_several:
+            # The law looks at the joins of all throttles, and the bound is of this one's.
+            settings = replace(settings, max_in_flight=UNLIMITED)
         verdict, law = govern(signals, joins.total, memory.law, settings, now_s)
         allowance = (
             joins.share(case.name, verdict.allowance, lambda own_joins: own_joins.waiting) if view.may_move else 0
         )
+        if joins.are_several:
+            allowance = max(0, min(allowance, most))
+            verdict = replace(verdict, spare=max(0, min(verdict.spare, most - allowance)))
         memory = replace(memory, law=law, index=verdict.index)
         verdict = replace(verdict, allowance=allowance)
     room = _room(case, view, verdict, joins)

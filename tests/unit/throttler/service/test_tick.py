@@ -435,3 +435,21 @@ def test_what_the_last_process_learned_is_where_the_next_one_begins() -> None:
     (turn,) = story.after(5, growth=(PoolGrowth({}, 100, 0),))
     assert turn.findings.verdict is not None
     assert turn.findings.verdict.window > 16
+
+
+def test_what_one_throttle_has_in_flight_uses_up_no_other_ones_bound() -> None:
+    """Its own machines are few and dear; during a large scale-up elsewhere it got none of them."""
+    few = a_throttle("few", nodes={"matchLabels": {"pool": "a"}}, maxInFlight=4, levers={"nodePoolLimits": {}})
+    many = a_throttle("many", nodes={"matchLabels": {"pool": "b"}}, levers={"nodePoolLimits": {}})
+    coming = [a_node(f"b{at}", labels={"pool": "b"}, age_s=5, is_ready=False) for at in range(12)]
+    world = a_world(a_node("old", age_s=9999), *coming, pods=daemons_on("old", CNI, LOGS))
+    growth = (PoolGrowth({"pool": "a"}, 10, 0), PoolGrowth({"pool": "b"}, 30, 0))
+    story = Story(few, many)
+    story.after(0)
+    for _ in range(3):
+        turns = story.after(2, world=world, growth=growth)
+    own, others = (turn.findings for turn in turns)
+    assert (own.joins.in_flight, others.joins.in_flight) == (0, 12)
+    assert own.verdict is not None
+    assert 0 < own.verdict.allowance <= 4
+    assert own.verdict.allowance + own.verdict.spare <= 4
