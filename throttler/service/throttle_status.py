@@ -230,15 +230,19 @@ def _stuck(why: Because) -> tuple[_Say, ...]:
 
 
 def _signals(findings: Findings) -> _Say:
-    readings, silent = [*filter(is_server, findings.signals.readings)], findings.signals.silent
-    fresh = sum(is_fresh(reading, findings.now_s) for reading in readings)
-    old = (f"{reading.server}: no newer reading" for reading in readings if not is_fresh(reading, findings.now_s))
+    silent, now_s = findings.signals.silent, findings.now_s
+    all_readings = [*filter(is_server, findings.signals.readings)]
+    # One that has fallen silent keeps its last reading for a while, and is one server all the same.
+    names = {server.server for server in silent}
+    readings = [reading for reading in all_readings if reading.server not in names]
+    fresh = sum(is_fresh(reading, now_s) for reading in readings)
+    old = (f"{reading.server}: no newer reading" for reading in readings if not is_fresh(reading, now_s))
     quiet = (f"{server.server}: {server.problem}" for server in silent)
     problems = [*quiet, *old, *findings.signals.problems, *_own_errors(findings)]
-    if not readings:
+    if not all_readings:
         told = _listed(problems) or "nothing has answered yet"
         return _Say("SignalsFresh", "False", because(StatusReason.NO_SERVER_READ, problems=told))
-    limit_s = max(map(fresh_for_s, readings))
+    limit_s = max(map(fresh_for_s, all_readings))
     figures = {"fresh": fresh, "servers": len(readings) + len(silent), "limit_s": limit_s}
     if fresh == figures["servers"]:
         also = "".join(f"; {text}" for text in (*findings.signals.problems, *_own_errors(findings)))

@@ -202,6 +202,18 @@ def test_sources_that_cannot_be_used_are_told_of_while_all_servers_are_read() ->
     assert (told.status, told.message.partition("; ")[2]) == ("True", problem)
 
 
+def test_a_server_that_falls_silent_is_one_server() -> None:
+    """It keeps its last reading: of three servers one was away, and 3 of 4 were said to have answered."""
+    others = (replace(FRESH, server=f"10.0.0.{at}:6443") for at in (2, 3))
+    fallen = SilentServer(server=FRESH.server, problem="no answer within 8 s", since_s=996)
+    status = written(stored(), found(signals=Signals(readings=(FRESH, *others), silent=(fallen,))))
+    (told,) = [each for each in status.conditions if each.type == "SignalsFresh"]
+    said = "2 of 3 API servers gave a usable reading within 30 s: 10.0.0.1:6443: no answer within 8 s"
+    assert (told.status, told.reason, told.message) == ("False", "ServersUnread", said)
+    alone = written(stored(), found(signals=Signals(readings=(FRESH,), silent=(fallen,))))
+    assert "; ".join(each.message for each in alone.conditions if each.type == "SignalsFresh").startswith("0 of 1 API")
+
+
 def test_no_server_has_been_read_where_only_own_requests_were_heard_of() -> None:
     assert signals_condition(own_requests(0)) == ("False", "no API server has been read: nothing has answered yet")
 
