@@ -47,7 +47,7 @@ compiled: setup
 	@$(PYTEST) --collect-only --quiet > /dev/null || true
 
 lint: setup ## Style, types, the import contract and the house rules
-	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy && .venv/bin/lint-imports && $(PY) -m tools.house
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy && .venv/bin/lint-imports && $(PY) -m tools.size_and_name_rules
 
 lab: binaries ## A control plane to play with; prints its KUBECONFIG and how to stop it
 	@$(PY) -m lab up

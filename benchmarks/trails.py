@@ -27,7 +27,7 @@ from balloons.decide.decide import decide
 from balloons.decide.settings import DecideSettings
 from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
-from balloons.service.pool_status import Announcer
+from balloons.service.pool_status_and_events import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.watched_objects import node_within_s, pod_within_s

@@ -12,7 +12,7 @@ from typing import Any
 from balloons.cluster import kinds
 from balloons.doctor.diagnose import ALL_CHECKS, diagnose, kinds_of
 from balloons.reading.read_cluster import read_cluster
-from tests.unit.throttler.kube.fake_api import FakeResponse, client_for, status_answer
+from tests.unit.throttler.kube.fake_list_and_watch import FakeResponse, client_for, status_answer
 from throttler.kube.connection import Credentials
 from throttler.kube.requests import Request
 

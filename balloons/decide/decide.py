@@ -29,9 +29,9 @@ from balloons.decide.decision_and_reasons import (
     Reason,
     UnseenBuffers,
 )
-from balloons.decide.leave_alone import believe, blind, why_left_alone
 from balloons.decide.one_pool import Case, Outcome, PoolCase, decide_pool
 from balloons.decide.pool_view_and_schedule import Ages, PoolDeployments, deployments_by_pool, pool_of, view_of
+from balloons.decide.pools_left_alone import believe, blind, why_left_alone
 from balloons.decide.release import Reservations, reserve
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import (

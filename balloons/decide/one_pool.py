@@ -14,7 +14,8 @@ from balloons.decide.decision_and_reasons import (
     Reason,
     RemoveFailed,
 )
-from balloons.decide.leave_alone import (
+from balloons.decide.pool_view_and_schedule import PoolView, wanted_size
+from balloons.decide.pools_left_alone import (
     conflict,
     notes,
     recent_removals,
@@ -22,7 +23,6 @@ from balloons.decide.leave_alone import (
     removal_limit,
     some_of,
 )
-from balloons.decide.pool_view_and_schedule import PoolView, wanted_size
 from balloons.decide.refusing import to_remove
 from balloons.decide.release import Places, Reservations, keys_of, releases, taken_on_their_way
 from balloons.decide.settings import DecideSettings

@@ -24,7 +24,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from prometheus_client.exposition import choose_encoder
 
 from balloons.decide.decision_and_reasons import PoolDecision
-from balloons.service.pool_status import HELD_UP, TURNED_AWAY, Standing, standing
+from balloons.service.pool_status_and_events import HELD_UP, TURNED_AWAY, Standing, standing
 from balloons.service.preemptions import Found, GaveWay, Leaving, Taken
 from balloons.service.settings import ListenAddress, MetricsTls, SettingsError
 from balloons.view.claim import Bound

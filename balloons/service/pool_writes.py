@@ -32,7 +32,7 @@ from balloons.decide.decision_and_reasons import (
     RemoveFailed,
 )
 from balloons.service.metrics import Metrics, PoolWriteOutcome
-from balloons.service.pool_status import TURNED_AWAY
+from balloons.service.pool_status_and_events import TURNED_AWAY
 from balloons.service.preemptions import Preemptions
 from balloons.service.writer import KINDS, PoolStatusWriter, Writer, in_words, least_rest_s, outcome_of
 from throttler.kube.errors import ApiError

@@ -15,7 +15,7 @@ import structlog
 
 from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics, serve_health
-from balloons.service.pool_status import Announcer
+from balloons.service.pool_status_and_events import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.settings import ServiceSettings, parse_address

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from balloons.text_and_colours import BAD_LIGHT, COLOURS, GOOD_LIGHT, WARNING_LIGHT
 from lab.monitoring.board import Board, Kind, Panel, Query, Row, Step, Word, number
-from lab.monitoring.selectors import CLUSTER, OF_POOL, POOL, of_pool
+from lab.monitoring.dashboard_variables import CLUSTER, OF_POOL, POOL, of_pool
 
 _RATE = "$__rate_interval"
 _BOUND = "kube_balloons_pool_bound_pods_total"

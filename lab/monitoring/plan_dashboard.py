@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lab.monitoring.board import Board, Panel, Query, Row
-from lab.monitoring.selectors import OF_POOL, OF_THROTTLE, THROTTLE, of_pool, of_throttle
+from lab.monitoring.dashboard_variables import OF_POOL, OF_THROTTLE, THROTTLE, of_pool, of_throttle
 from lab.monitoring.throttle_dashboard import BECAUSE
 
 _JOINED = f"sum by (cluster, throttle) (rate(kube_balloons_throttle_joined_total{{{THROTTLE}}}[5m]))"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from balloons.text_and_colours import BAD_LIGHT, GOOD_LIGHT, WARNING_LIGHT
 from lab.monitoring.board import Annotation, Board, Kind, Panel, Query, Row, Step, Word, number
-from lab.monitoring.selectors import CLUSTER, OF_CLUSTER, OF_THROTTLE, THROTTLE, of_throttle
+from lab.monitoring.dashboard_variables import CLUSTER, OF_CLUSTER, OF_THROTTLE, THROTTLE, of_throttle
 
 _RATE = "$__rate_interval"
 _JOINED = f"sum by (cluster, throttle) (rate(kube_balloons_throttle_joined_total{{{THROTTLE}}}[{_RATE}]))"

@@ -18,7 +18,7 @@ from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind, kept
 from balloons.cluster.seen_cluster import Listed, SeenCluster
 from balloons.reading.read_cluster import write_archive
-from balloons.service.pool_status import CONTROLLER as BALLOONS
+from balloons.service.pool_status_and_events import CONTROLLER as BALLOONS
 from throttler.kube.pod import MANAGED_BY, POOL_LABEL
 from throttler.service.throttle_status import CONTROLLER as THROTTLER
 

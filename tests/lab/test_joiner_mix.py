@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 
 from lab.cloud.kubelet_joiner import Herd, JoinerSettings
-from lab.cloud.kubelet_joiner.request_mix import Mix, mix_per_node
 from lab.cloud.machines import HollowNodes, HollowNodeSettings
 from lab.controlplane import ControlPlane
+from tests.lab.request_mix import Mix, mix_per_node
 
 WINDOW_S = 36.0
 """From a node's own first request: its join, its Lease's creation and two renewals, its report of images."""

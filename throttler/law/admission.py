@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from throttler.joins.joins import Joins
-from throttler.law import window_steps
+from throttler.law import window_formulas
 from throttler.law.join_model import JoinFlow
 from throttler.law.law_input import LawInput, WindowUpdate
 from throttler.law.settings import LawSettings
@@ -175,7 +175,7 @@ def _cost(facts: LawInput, update: WindowUpdate) -> float:
 
 def _gain(facts: LawInput) -> float:
     """Share of the window that is filled while delay is up."""
-    return 1.0 if facts.newest_index is None else window_steps.pacing_gain(facts.newest_index, facts.settings)
+    return 1.0 if facts.newest_index is None else window_formulas.pacing_gain(facts.newest_index, facts.settings)
 
 
 def _per_min(facts: LawInput, update: WindowUpdate) -> float | None:

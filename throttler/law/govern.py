@@ -1,8 +1,8 @@
 """The pacing law: how many joins the API servers can bear now, and what may be done to fill the window.
 
 Read in this order: settings (constants and sources), server_health (what is seen), join_model (what joins teach),
-window_control (which part decides), window_steps and error_brake (how far), admission (what may be done). Here stands
-what every look teaches, whatever the window then does: counts, durations, the baseline, the load of a join.
+window_control (which part decides), window_formulas and error_brake (how far), admission (what may be done). Here
+stands what every look teaches, whatever the window then does: counts, durations, the baseline, the load of a join.
 """
 
 import math

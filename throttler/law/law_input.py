@@ -5,7 +5,7 @@ from functools import cached_property
 
 from throttler.joins.joins import Joins
 from throttler.kube.reasons_and_events import Because
-from throttler.law import join_model, window_steps
+from throttler.law import join_model, window_formulas
 from throttler.law.law_memory import LawMemory
 from throttler.law.server_health import Health
 from throttler.law.settings import LawSettings
@@ -79,7 +79,7 @@ class LawInput:
         """
         least_s = self.memory.join_time.least_s
         scrape_s = min(self.scrape_s, OWN_SCRAPE_S)
-        return least_s is not None and least_s <= window_steps.SCRAPES_PER_DOUBLING * scrape_s
+        return least_s is not None and least_s <= window_formulas.SCRAPES_PER_DOUBLING * scrape_s
 
     def cpu_at(self, share: float) -> float:
         """The CPU share of the busiest server at this share of what it gets."""
@@ -233,7 +233,7 @@ class LawInput:
         """Adaptation times since the gradient last looked; 0 without new readings."""
         if not self.is_new or self.memory.moved_s is None:
             return 0.0
-        return max(0.0, self.now_s - self.memory.moved_s) / window_steps.adaptation_time_s(self.join_s)
+        return max(0.0, self.now_s - self.memory.moved_s) / window_formulas.adaptation_time_s(self.join_s)
 
     @property
     def used_window(self) -> float:

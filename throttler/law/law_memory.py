@@ -17,7 +17,7 @@ from throttler.kube.quantities_and_durations import rfc3339
 from throttler.law.error_brake import Brake, ForeignErrors
 from throttler.law.join_model import Baseline, JoinFlow, JoinTime, Load
 from throttler.law.server_health import ServerTrace
-from throttler.law.window_steps import Cuts, Knee
+from throttler.law.window_formulas import Cuts, Knee
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

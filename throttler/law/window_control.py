@@ -8,13 +8,13 @@ import math
 from dataclasses import replace
 
 from throttler.kube.reasons_and_events import Because, because
-from throttler.law import error_brake, window_steps
+from throttler.law import error_brake, window_formulas
 from throttler.law.law_input import LawInput, WindowUpdate, judged, update, with_memory
 from throttler.law.law_memory import LawMemory
 from throttler.law.server_health import Health, error_share
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason
-from throttler.law.window_steps import Cuts
+from throttler.law.window_formulas import Cuts
 from throttler.signals.reading import Reading
 
 FAR_BELOW_KNEE = 0.7
@@ -196,7 +196,7 @@ def left_out(health: Health, memory: LawMemory, now_s: float) -> tuple[Because, 
 def _is_cut_due(facts: LawInput) -> bool:
     """Whether the former cut has had its time to show."""
     since_s = math.inf if facts.memory.cut_s is None else facts.now_s - facts.memory.cut_s
-    is_due = since_s >= max(window_steps.cut_time_s(facts.scrape_s, facts.join_s), facts.effect_s)
+    is_due = since_s >= max(window_formulas.cut_time_s(facts.scrape_s, facts.join_s), facts.effect_s)
     return is_due and facts.is_new and not facts.is_crowded
 
 
@@ -204,7 +204,7 @@ def cut(facts: LawInput, index: float) -> tuple[LawInput, float]:
     """The window after a cut for this index, if the former cut has had its time to show."""
     if index <= facts.settings.equilibrium or not _is_cut_due(facts):
         return facts, facts.window
-    return with_memory(facts, cut_s=facts.now_s), window_steps.shrunk(facts.used_window, index, facts.settings)
+    return with_memory(facts, cut_s=facts.now_s), window_formulas.shrunk(facts.used_window, index, facts.settings)
 
 
 def drifted(window: float, blind_s: float, elapsed_s: float, settings: LawSettings) -> float:
@@ -260,8 +260,8 @@ def _is_filled(facts: LawInput) -> bool:
 
 def _ramped(facts: LawInput, high: float) -> WindowUpdate:
     ramp = _ramp(facts, high)
-    doubled = window_steps.doubled(ramp, facts.settings)
-    fed = window_steps.fed_forward(ramp, facts.settings)
+    doubled = window_formulas.doubled(ramp, facts.settings)
+    fed = window_formulas.fed_forward(ramp, facts.settings)
     window = min(max(doubled, fed), facts.settings.window_max)
     if window <= facts.window:
         why = _warming(facts, high)
@@ -277,9 +277,9 @@ def _ramped(facts: LawInput, high: float) -> WindowUpdate:
     return update(judged(with_memory(facts, doubled_s=facts.now_s)), window, Phase.SLOW_START, why)
 
 
-def _ramp(facts: LawInput, high: float) -> window_steps.Ramp:
+def _ramp(facts: LawInput, high: float) -> window_formulas.Ramp:
     since_s = facts.now_s if facts.memory.doubled_s is None else facts.memory.doubled_s
-    return window_steps.Ramp(
+    return window_formulas.Ramp(
         window=facts.window,
         joining=facts.peak,
         index=high,
@@ -340,7 +340,7 @@ def _grown(facts: LawInput, high: float) -> WindowUpdate:
         return update(judged(facts), facts.window, Phase.AVOID, _unused(facts))
     if facts.joins.is_controller_bound:
         return update(judged(facts), facts.window, Phase.AVOID, because(ThrottleReason.CONTROLLER_MANAGER))
-    window = window_steps.grown(facts.window, high, _room(facts), _boost(facts) * facts.steps, facts.settings)
+    window = window_formulas.grown(facts.window, high, _room(facts), _boost(facts) * facts.steps, facts.settings)
     if facts.has_waves:
         # What was ordered for the last step has not come yet: no more is proven than the crest of a wave.
         window = max(facts.window, min(window, BEYOND_CREST * facts.peak))
@@ -357,7 +357,7 @@ def _boost(facts: LawInput) -> float:
     if knee.window is None:
         return 1.0
     if facts.window < FAR_BELOW_KNEE * knee.window:
-        return window_steps.FAR_BELOW_KNEE_BOOST
+        return window_formulas.FAR_BELOW_KNEE_BOOST
     return facts.settings.beyond_knee if knee.is_proven and facts.window >= knee.window else 1.0
 
 
@@ -368,11 +368,11 @@ def known_knee(facts: LawInput) -> LawInput:
         return facts
     knee, (least, most) = facts.memory.knee, (share * facts.settings.equilibrium for share in NEAR)
     if high < least:
-        borne = window_steps.borne(knee, facts.joins.joining, facts.now_s)
+        borne = window_formulas.borne(knee, facts.joins.joining, facts.now_s)
         return facts if knee.is_proven else with_memory(facts, knee=borne)
     if (low or high) > most:
         return facts
-    met = window_steps.near_equilibrium(knee, facts.steady_window, facts.now_s, facts.settings)
+    met = window_formulas.near_equilibrium(knee, facts.steady_window, facts.now_s, facts.settings)
     return with_memory(facts, knee=met)
 
 
@@ -424,7 +424,7 @@ def steered(facts: LawInput) -> WindowUpdate:
 
 
 def _idle(facts: LawInput) -> WindowUpdate:
-    window = window_steps.start_window(facts.memory.knee, facts.now_s, facts.settings)
+    window = window_formulas.start_window(facts.memory.knee, facts.now_s, facts.settings)
     facts = with_memory(facts, is_idle=True, blind_since_s=None, silent=frozenset())
     pods = facts.joins.hopeless_pods
     why = because(ThrottleReason.NO_HOPE, pods=pods) if pods else because(ThrottleReason.IDLE)
@@ -433,7 +433,7 @@ def _idle(facts: LawInput) -> WindowUpdate:
 
 def _start_window(facts: LawInput) -> float:
     """What was learned; cold, no more than what the requests of joins may cost allows."""
-    window = window_steps.start_window(facts.memory.knee, facts.now_s, facts.settings)
+    window = window_formulas.start_window(facts.memory.knee, facts.now_s, facts.settings)
     knee = facts.memory.knee.window
     if knee is not None:
         if facts.has_waves:

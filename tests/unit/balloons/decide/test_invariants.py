@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from balloons.api.pool import Mode
-from balloons.decide import leave_alone
+from balloons.decide import pools_left_alone
 from balloons.decide.census import NodeState, Rules, ages_s, take_census
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import (
@@ -29,7 +29,7 @@ from balloons.decide.decision_and_reasons import (
     Reason,
     ReleaseBalloon,
 )
-from balloons.decide.leave_alone import STALE_AFTER_S
+from balloons.decide.pools_left_alone import STALE_AFTER_S
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, claim_nodes, daemon, later, work
 from throttler.kube.metadata import ObjectKey
@@ -47,7 +47,7 @@ HOLDABLE = (NodeState.WARM, NodeState.IDLE)
 @pytest.fixture(autouse=True, scope="module")
 def few_removals() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(leave_alone, "REMOVED_AT_LEAST", REMOVED_AT_LEAST)
+        patch.setattr(pools_left_alone, "REMOVED_AT_LEAST", REMOVED_AT_LEAST)
         yield
 
 

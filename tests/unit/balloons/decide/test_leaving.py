@@ -8,7 +8,7 @@ from balloons.api.pool import Mode, PoolNodes
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import LeaveNode, Memory, PoolDecision, Reason, ReleaseBalloon
 from balloons.decide.settings import DecideSettings
-from balloons.service.pool_status import Standing, standing
+from balloons.service.pool_status_and_events import Standing, standing
 from tests.world import NOW, World, a_node, a_pool, later, nodes, work
 from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.selectors import LabelSelector

@@ -11,7 +11,7 @@ from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Unread
 from balloons.reading import read_cluster as room
 from balloons.reading.read_cluster import read_cluster
-from tests.unit.throttler.kube.fake_api import FakeResponse, client_for, down, status_answer
+from tests.unit.throttler.kube.fake_list_and_watch import FakeResponse, client_for, down, status_answer
 from throttler.kube.connection import Credentials
 from throttler.kube.errors import UnreachableError
 from throttler.kube.requests import Request

@@ -15,13 +15,13 @@ from typing import Any, cast
 from balloons.decide.settings import DecideSettings
 from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
-from balloons.service.pool_status import Announcer
+from balloons.service.pool_status_and_events import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.watches import Watches
 from balloons.service.writer import PoolStatusWriter, Writer
 from balloons.view.snapshot import Index
-from tests.unit.throttler.kube.fake_api import FakeResponse, client_for, status_answer
+from tests.unit.throttler.kube.fake_list_and_watch import FakeResponse, client_for, status_answer
 from throttler.kube.requests import Request
 
 Key = tuple[str, str]

@@ -15,7 +15,7 @@ from balloons.service.settings import OFF, ServiceSettings
 from balloons.service.watches import Watches
 from balloons.view.snapshot import Index
 from tests.unit.balloons.service.large_cluster import LargeCluster
-from tests.unit.throttler.kube.fake_api import FakeResponse, client_for, status_answer
+from tests.unit.throttler.kube.fake_list_and_watch import FakeResponse, client_for, status_answer
 from tests.world import work
 from throttler.kube.lease import Elector, ElectorSettings
 from throttler.kube.requests import Request

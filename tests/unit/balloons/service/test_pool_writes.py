@@ -22,7 +22,7 @@ from balloons.decide.decision_and_reasons import (
     RemoveFailed,
 )
 from balloons.service.metrics import Metrics
-from balloons.service.pool_status import Announcer
+from balloons.service.pool_status_and_events import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.writer import PoolStatusWriter, Writer

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.throttler.kube.fake_api import Thing
+from tests.unit.throttler.kube.fake_list_and_watch import Thing
 from throttler.kube.decoding import PageDecoder
 from throttler.kube.errors import UndecodableError
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.unit.throttler.kube.fake_api import THINGS, FakeApi, FakeResponse, client_for, down, status_answer
+from tests.unit.throttler.kube.fake_list_and_watch import THINGS, FakeApi, FakeResponse, client_for, down, status_answer
 from throttler.kube.connection import CredentialKeeper, Credentials
 from throttler.kube.decoding import Identity
 from throttler.kube.errors import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.throttler.service.kube_fake import FakeCluster
+from tests.unit.throttler.service.fake_writable_cluster import FakeCluster
 from throttler.kube.election import RENEW_DEADLINE_S
 from throttler.kube.errors import ForbiddenError, ServerError
 from throttler.kube.lease import LEASE_NAME, Elector, ElectorSettings, own_identity

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from tests.unit.throttler.kube.fake_api import (
+from tests.unit.throttler.kube.fake_list_and_watch import (
     THINGS,
     FakeApi,
     FakeResponse,

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from tests.unit.throttler.kube.fake_api import THINGS, FixedSource
+from tests.unit.throttler.kube.fake_list_and_watch import THINGS, FixedSource
 from tests.unit.throttler.kube.frozen_server import BEGINNING, cancelled, frozen_server, left_open_by
 from tests.unit.throttler.kube.loopback_api import authority, loopback_api
 from throttler.kube.connection import Connection, CredentialKeeper, Credentials

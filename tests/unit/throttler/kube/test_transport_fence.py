@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.unit.throttler.kube.fake_api import THINGS, FixedSource
+from tests.unit.throttler.kube.fake_list_and_watch import THINGS, FixedSource
 from tests.unit.throttler.kube.loopback_api import loopback_api
 from throttler.kube.connection import Connection, CredentialKeeper, Credentials
 from throttler.kube.errors import FencedError

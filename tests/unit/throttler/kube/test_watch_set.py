@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.throttler.kube.fake_api import FakeApi, FakeResponse, client_for, status_answer
+from tests.unit.throttler.kube.fake_list_and_watch import FakeApi, FakeResponse, client_for, status_answer
 from throttler.kube.watch_set import served_version
 
 GROUP = "autoscaling.x-k8s.io"

@@ -15,7 +15,7 @@ from throttler.law.join_model import JoinFlow, JoinTime, Load
 from throttler.law.law_input import LawInput, update
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason
-from throttler.law.window_steps import Knee
+from throttler.law.window_formulas import Knee
 
 WHY = because(ThrottleReason.NO_DEMAND, window=100.0)
 

@@ -10,7 +10,7 @@ from throttler.law.join_model import Baseline, JoinFlow, JoinTime, Load, with_co
 from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.server_health import ServerTrace, examine
 from throttler.law.settings import LawSettings
-from throttler.law.window_steps import Knee
+from throttler.law.window_formulas import Knee
 from throttler.signals.reading import Reading, Signals
 
 

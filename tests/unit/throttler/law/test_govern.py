@@ -22,7 +22,7 @@ from throttler.law.join_model import JoinFlow, Load, with_counts
 from throttler.law.law_memory import LawMemory, Learned, learned_of
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
-from throttler.law.window_steps import Knee
+from throttler.law.window_formulas import Knee
 from throttler.signals.reading import Alarm, Signals, SilentServer
 
 HOT_S = 3.0 * EQUILIBRIUM * CALM_S

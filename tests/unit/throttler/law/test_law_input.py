@@ -9,7 +9,7 @@ from throttler.joins.joins import Joins
 from throttler.law.join_model import JoinFlow, JoinTime, Load, with_counts
 from throttler.law.law_input import LawInput
 from throttler.law.settings import LawSettings
-from throttler.law.window_steps import Cuts, Knee
+from throttler.law.window_formulas import Cuts, Knee
 
 UNGATED = LawSettings(has_gate=False)
 QUICK = JoinTime(now_s=20.0, least_s=20.0)

@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 
 from throttler.joins.joins import Joins
-from throttler.law import admission, join_model, window_control, window_steps
+from throttler.law import admission, join_model, window_control, window_formulas
 from throttler.law.join_model import (
     JoinFlow,
     JoinTime,
@@ -66,9 +66,9 @@ def test_a_cluster_whose_load_swings_keeps_that_much_free() -> None:
 
 
 def test_a_knee_that_was_met_is_still_met_after_a_restart() -> None:
-    memory = LawMemory(knee=window_steps.Knee(window=7.0, at_s=0.0, is_proven=True))
+    memory = LawMemory(knee=window_formulas.Knee(window=7.0, at_s=0.0, is_proven=True))
     again = LawMemory.start(learned_of(memory, 60.0))
-    assert window_steps.start_window(again.knee, 0.0, DEFAULTS) < 9
+    assert window_formulas.start_window(again.knee, 0.0, DEFAULTS) < 9
 
 
 def test_window_at_a_utilisation_leaves_the_idle_level_out() -> None:

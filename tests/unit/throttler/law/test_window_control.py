@@ -15,13 +15,13 @@ from tests.unit.throttler.law.looks import (
     with_health,
 )
 from throttler.joins.joins import Joins
-from throttler.law import error_brake, govern, window_control, window_steps
+from throttler.law import error_brake, govern, window_control, window_formulas
 from throttler.law.join_model import JoinFlow, JoinTime, Load, Slope, committed_at, with_counts
 from throttler.law.law_memory import LawMemory
 from throttler.law.server_health import examine
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason
-from throttler.law.window_steps import Cuts, Knee
+from throttler.law.window_formulas import Cuts, Knee
 from throttler.signals.reading import Alarm, Reading, Signals, SilentServer
 
 
@@ -121,8 +121,8 @@ def test_below_half_of_the_equilibrium_more_joins_only_did_no_harm() -> None:
 
 def test_a_cut_has_two_scrapes_or_a_third_of_a_join_to_show() -> None:
     hot = (3 * EQUILIBRIUM, 3 * EQUILIBRIUM)
-    assert window_steps.cut_time_s(10.0, 80.0) == pytest.approx(80 / 3)
-    assert window_steps.cut_time_s(10.0, 30.0) == 20
+    assert window_formulas.cut_time_s(10.0, 80.0) == pytest.approx(80 / 3)
+    assert window_formulas.cut_time_s(10.0, 30.0) == 20
     for since_s, window in ((26.0, 100.0), (27.0, 90.0)):
         assert window_control.avoidance(a_look(index=hot, cut_s=NOW_S - since_s)).memory.window == pytest.approx(window)
 
@@ -144,8 +144,8 @@ def test_what_cuts_do_not_change_gives_the_window_back() -> None:
 
 
 def test_a_delay_of_nothing_grows_the_window_as_a_small_one_does() -> None:
-    assert window_steps.pull(0.0, SETTINGS) == window_steps.pull(1.0, SETTINGS)
-    assert window_steps.pacing_gain(0.0, SETTINGS) == 1.0
+    assert window_formulas.pull(0.0, SETTINGS) == window_formulas.pull(1.0, SETTINGS)
+    assert window_formulas.pacing_gain(0.0, SETTINGS) == 1.0
 
 
 def test_up_to_one_error_in_a_hundred_the_brake_is_mild() -> None:

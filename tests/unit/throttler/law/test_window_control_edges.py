@@ -20,7 +20,7 @@ from throttler.law.join_model import JoinFlow, JoinTime, Load, with_counts
 from throttler.law.law_input import LawInput
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason
-from throttler.law.window_steps import Cuts, Knee
+from throttler.law.window_formulas import Cuts, Knee
 from throttler.signals.reading import SilentServer
 
 UNGATED = LawSettings(has_gate=False)

@@ -5,7 +5,7 @@ import gzip
 
 from aiohttp import web
 
-from tests.unit.throttler.kube.fake_api import FixedSource
+from tests.unit.throttler.kube.fake_list_and_watch import FixedSource
 from throttler.kube.connection import Connection, CredentialKeeper, Credentials
 
 

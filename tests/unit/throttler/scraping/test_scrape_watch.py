@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from tests.unit.throttler.scraping.fake_cluster import FakeClient, FakeScraper, lease, slice_of
+from tests.unit.throttler.scraping.fake_api_servers import FakeClient, FakeScraper, lease, slice_of
 from tests.unit.throttler.scraping.metrics_server import connection_to
 from throttler.scraping.scrape_watch import (
     ScrapeTarget,

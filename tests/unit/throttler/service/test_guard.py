@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.throttler.service.kube_fake import FakeCluster
+from tests.unit.throttler.service.fake_writable_cluster import FakeCluster
 from throttler.kube.errors import ForbiddenError, UnreachableError
 from throttler.kube.lease import LEASE_NAME
 from throttler.levers.scheduling_gate import PACED_GATE

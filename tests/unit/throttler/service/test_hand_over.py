@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.throttler.service.kube_fake import FakeCluster
+from tests.unit.throttler.service.fake_writable_cluster import FakeCluster
 from tests.unit.throttler.service.test_restore_all import MOVED
 from throttler.kube.election import HAND_OVER_S
 from throttler.kube.errors import ApiError, ForbiddenError, ServerError

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.throttler.service.kube_fake import FakeCluster
+from tests.unit.throttler.service.fake_writable_cluster import FakeCluster
 from throttler.kube.errors import (
     ApiError,
     AttemptTimeoutError,

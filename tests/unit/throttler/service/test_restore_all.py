@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.throttler.service.kube_fake import FakeCluster
+from tests.unit.throttler.service.fake_writable_cluster import FakeCluster
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.kube.errors import ForbiddenError, UnreachableError
 from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL

@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from tests.unit.throttler.service.kube_fake import FakeCluster
+from tests.unit.throttler.service.fake_writable_cluster import FakeCluster
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.errors import ForbiddenError, InvalidError, NotFoundError, ServerError, UnreachableError
 from throttler.kube.kube_client import KubeClient

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.house import look, tracked_texts
+from tools.size_and_name_rules import look, tracked_texts
 
 CRUMB = {
     "balloons/decide/whole.py": "from balloons.decide.crumb import act\n" + "x = 1\n" * 60,

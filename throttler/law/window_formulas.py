@@ -1,4 +1,4 @@
-"""The steps of the window: slow start doubles it, a latency gradient moves it, and it begins again near the knee.
+"""How far the window moves: slow start doubles it, a latency gradient moves it, and it begins again near the knee.
 
 Slow start doubles on the join's own clock while the servers are calm, and jumps where utilisation shows the way.
 

@@ -12,7 +12,7 @@ import pytest
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus, ZoneStatus
 from balloons.decide.decision_and_reasons import PoolDecision, Reason
-from balloons.service.pool_status import HELD_UP, Announcer, Standing, next_status, standing
+from balloons.service.pool_status_and_events import HELD_UP, Announcer, Standing, next_status, standing
 from balloons.service.watched_objects import POOLS
 from balloons.view.snapshot import RefusedPool
 from throttler.kube.metadata import Metadata, ObjectKey

@@ -1,4 +1,4 @@
-"""`python -m tools.house`: holds the tree to its own house rules.
+"""`python -m tools.size_and_name_rules`: holds the tree to its own house rules.
 
 No file is longer than 650 lines; the product has at most 160 modules; no module below 60 lines has its only importer
 beside it, in its own folder, unless it is a program of its own; no two public classes and no two files of the product
@@ -29,7 +29,7 @@ NAME_WHAT_IS_NOT_THERE = frozenset(
     {
         "CHANGELOG.md",
         "tests/unit/packaging/test_doc_links.py",
-        "tests/unit/tools/test_house.py",
+        "tests/unit/tools/test_size_and_name_rules.py",
     }
 )
 """The first tells of the past, and the tests try broken links."""
