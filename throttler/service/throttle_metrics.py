@@ -75,8 +75,8 @@ class ThrottleMetrics:
         """The throttles as they were decided; series of throttles, levers and servers that are gone end."""
         shown = {turn.name: turn for turn in turns}
         for name, turn in shown.items():
-            if isinstance(turn.stored, RefusedThrottle):
-                # Nothing is decided for it: what it last showed would seem to stand.
+            if isinstance(turn.stored, RefusedThrottle) or turn.findings.is_given_up:
+                # Nothing is decided for it, and for long: what it last showed would seem to stand.
                 for gauge in (*self._figures.values(), self._nodes):
                     gauge.remove_by_labels({"throttle": name})
             self._stuck.labels(name).set(isinstance(turn.stored, RefusedThrottle) or bool(turn.findings.problem))

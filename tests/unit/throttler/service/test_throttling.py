@@ -339,10 +339,12 @@ def test_what_is_held_is_given_back_where_only_the_throttle_stays_blind() -> Non
     turn = scene.writes.turns[-1]
     assert {write.key.name for write in turn.lever_writes} == {"pool-a", "g"}
     assert (lanes, turn.findings.is_given_up) == ((), True), "nor are balloons kept waiting"
+    assert scene.figure("nodes", throttle="default", stage="waiting") is None, "or none would seem to join for hours"
     scene.watches.missing = ()
     scene.tick(1, RAMP)
     assert scene.writes.turns[-1].findings.verdict is not None
     assert not scene.writes.turns[-1].findings.is_given_up
+    assert scene.figure("nodes", throttle="default", stage="waiting") is not None
 
 
 def test_what_is_held_stays_while_nobody_sees_the_cluster_or_another_leads() -> None:
