@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from throttler.api.throttle_rules import RefusedThrottle
 from throttler.kube.quantities_and_durations import QuantityError, parse_quantity
 from throttler.kube.watch_set import CacheState
-from throttler.law.verdict import Phase, ThrottleReason, Verdict
+from throttler.law.verdict import Phase, ThrottleReason
 from throttler.levers.lever import LeverDecision, LeverState
 from throttler.service.lever_writer import WRITTEN, LeverWriteOutcome
 from throttler.service.tick import Findings, Turn
@@ -58,9 +58,6 @@ class ThrottleMetrics:
         self._forbidden = self._gauge(
             "is_forbidden", "Whether the service may not read JoinThrottles, and so paces nothing (1), or may (0)."
         )
-        self._stuck = self._gauge(
-            "is_stuck", "Whether the throttle breaks a rule, or deciding for it fails (1), or neither (0).", "throttle"
-        )
         self._joined = self._counter("joined", "Joins that ended.", "throttle")
         self._lost = self._counter("lost", "Machines that never arrived and were given up.", "throttle")
         self._make_lever_metrics()
@@ -79,9 +76,8 @@ class ThrottleMetrics:
                 # Nothing is decided for it, and for long: what it last showed would seem to stand.
                 for gauge in (*self._figures.values(), self._nodes):
                     gauge.remove_by_labels({"throttle": name})
-            self._stuck.labels(name).set(isinstance(turn.stored, RefusedThrottle) or bool(turn.findings.problem))
             self._show_figures(name, turn.findings)
-            self._show_reason(name, turn.verdict_followed)
+            self._show_reason(name, turn)
             self._show_levers(name, turn.findings.levers if turn.holds else ())
         for name in self._shown.keys() - shown.keys():
             self._forget(name)
@@ -130,7 +126,13 @@ class ThrottleMetrics:
         self._lost.labels(name).inc(max(0, joins.lost - lost))
         self._shown[name] = joins.joined, joins.lost
 
-    def _show_reason(self, name: str, verdict: Verdict | None) -> None:
+    def _show_reason(self, name: str, turn: Turn) -> None:
+        """All are 0 where nothing could be decided, and there are none where nothing is to be."""
+        verdict = turn.verdict_followed
+        if verdict is None and turn.findings.verdict is not None:
+            for gauge in (self._because, self._phase):
+                gauge.remove_by_labels({"throttle": name})
+            return
         for reason in ThrottleReason:
             self._because.labels(name, reason.code).set(verdict is not None and verdict.because.reason is reason)
         for phase in Phase:
@@ -155,8 +157,7 @@ class ThrottleMetrics:
         self._shown.pop(name, None)
         self._show_levers(name, ())
         self._levers.pop(name, None)
-        ended = (self._nodes, self._because, self._phase, self._stuck, self._joined, self._lost)
-        for gauge in (*self._figures.values(), *ended):
+        for gauge in (*self._figures.values(), self._nodes, self._because, self._phase, self._joined, self._lost):
             gauge.remove_by_labels({"throttle": name})
 
     def _show_servers(self, signals: Iterable[Signals], now_s: float) -> None:
