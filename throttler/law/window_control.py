@@ -47,6 +47,9 @@ def blind(facts: LawInput) -> WindowUpdate | None:
     window = drifted(window, age_s, facts.elapsed_s, facts.settings)
     reason = ThrottleReason.SIGNALS_STALE if window < facts.window else ThrottleReason.SIGNALS_LOST
     facts = with_memory(facts, blind_since_s=since_s)
+    # The last reading was used until it was stale.
+    heard_s = max((trace.ended_s for trace in facts.memory.traces), default=since_s)
+    age_s = facts.now_s - min(heard_s, since_s)
     return update(facts, window, Phase.STALE, because(reason, age_s=age_s, window=window))
 
 

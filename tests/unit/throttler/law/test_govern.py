@@ -167,6 +167,15 @@ def test_holds_for_a_minute_when_blind_then_falls_to_half() -> None:
     assert loop.blind(joins, times=42).window == pytest.approx(45)
 
 
+def test_who_is_blind_says_since_when_no_server_was_heard() -> None:
+    """It said 0 s at first: the last reading had been used until it was half a minute old."""
+    loop, joins = begun()
+    last = Signals(readings=(reading(loop.now_s),))
+    loop.now_s += 30.0
+    assert loop.look(last, joins).because.detail["age_s"] == 35.0
+    assert loop.blind(joins).because.detail["age_s"] == 40.0
+
+
 def test_delays_of_five_minutes_are_remembered_one_for_each_look_with_a_new_reading() -> None:
     loop = Loop()
     loop.calm(Joins(waiting=5), times=80)
