@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from lab.cloud.json_api import Json, JsonApi
+from lab.cloud.karpenter.karpenter import has_condition
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 BALLOON_PRIORITY = -10
@@ -50,6 +51,11 @@ class ClusterView:
     async def claims(self) -> dict[str, Json]:
         found = await self.api.items("/apis/karpenter.sh/v1/nodeclaims")
         return {claim["metadata"]["name"]: claim for claim in found}
+
+    async def are_initialized(self, count: int) -> bool:
+        """Whether there are so many machines at least, and Karpenter knows of all that they have booted."""
+        claims = (await self.claims()).values()
+        return len(claims) >= count and all(has_condition(claim, "Initialized") for claim in claims)
 
     async def pods(self, app: str) -> list[Json]:
         return await self.api.items(f"/api/v1/namespaces/default/pods?labelSelector=app%3D{app}")

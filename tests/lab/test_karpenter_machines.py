@@ -41,7 +41,7 @@ async def test_pending_whole_node_pods_get_machines_that_boot_first(plane: Contr
         await until("3 machines are ordered", lambda: _has_ordered(karpenter, 3))
         await view.wait_running("work", 3)
         assert set((await view.node_of("work")).values()) == set(karpenter.cloud.running)
-        await until("every NodeClaim is Initialized", lambda: _are_initialized(view, 3))
+        await until("every NodeClaim is Initialized", lambda: view.are_initialized(3))
         claims = await view.claims()
         for name, node in (await view.nodes()).items():
             waited_s = _created_s(node) - _created_s(claims[name])
@@ -69,7 +69,7 @@ async def test_hollow_kubelets_take_over_gpu_nodes_with_their_startup_taint(
         for name in nodes:
             await view.api.merge(f"/api/v1/nodes/{name}", {"spec": {"taints": None}})
         await view.wait_running("work", 2)
-        await until("every NodeClaim is Initialized", lambda: _are_initialized(view, 2))
+        await until("every NodeClaim is Initialized", lambda: view.are_initialized(2))
 
 
 async def test_failing_machines_never_register(plane: ControlPlane, view: ClusterView) -> None:
@@ -138,8 +138,3 @@ async def _has_nodes(view: ClusterView, count: int) -> bool:
 
 async def _has_ready_nodes(view: ClusterView, count: int) -> bool:
     return sum(has_condition(node, "Ready") for node in (await view.nodes()).values()) == count
-
-
-async def _are_initialized(view: ClusterView, count: int) -> bool:
-    claims = (await view.claims()).values()
-    return len(claims) == count and all(has_condition(claim, "Initialized") for claim in claims)

@@ -75,6 +75,8 @@ async def test_replacement_starts_under_a_tight_ceiling(plane: ControlPlane, vie
     async with start_karpenter(plane, settings(1)) as karpenter, driving(plane, WINDOW) as driver:
         await view.deploy(deployment("work", 3, WHOLE_NODE))
         await view.wait_running("work", 3)
+        # Where Karpenter stood still before, three machines would count as booting, and the three pods wait for those.
+        await until("Karpenter has initialized all", lambda: view.are_initialized(3))
         async with in_background(driver.run_node_pools()):
             driver.window = 0
             # It might be quicker than the driver to answer the three pods, and have machines for all of them.
