@@ -232,10 +232,12 @@ async def scene(
                 await machines.remove(name)
 
 
-def run_balloons(plane: ControlPlane, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Another command of ours, as the administrator."""
+async def run_balloons(plane: ControlPlane, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Another command of ours, as the administrator. In a thread: paper machines are alive by this event loop."""
     command = [sys.executable, "-m", "balloons", *arguments, "--kubeconfig", str(plane.kubeconfig())]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    return await asyncio.to_thread(
+        subprocess.run, command, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
 
 
 def _read(url: str) -> str:

@@ -335,7 +335,7 @@ async def test_dry_run_once_decides_and_writes_nothing(
     async with scene(control_plane, namespace, tmp_path, nodes=2) as on:
         await on.apply_pool()
         service = on.service("--dry-run", "--once")
-        assert service.process.wait(PATIENCE_S) == 0, service.log.read_text()
+        assert await asyncio.to_thread(service.process.wait, PATIENCE_S) == 0, service.log.read_text()
         (shown,) = service.lines("would write")
         assert "with 2 replicas" in shown["actions"][0]
         assert on.writes() == []
@@ -348,35 +348,35 @@ async def test_once_writes_what_was_decided_and_ends(
     async with scene(control_plane, namespace, tmp_path, nodes=2) as on:
         await on.apply_pool()
         service = on.service("--once")
-        assert service.process.wait(PATIENCE_S) == 0, service.log.read_text()
+        assert await asyncio.to_thread(service.process.wait, PATIENCE_S) == 0, service.log.read_text()
         assert await on.replicas() == 2
 
 
 async def test_status_shows_pools_as_kubectl_would(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
     async with scene(control_plane, namespace, tmp_path, nodes=1) as on:
-        none = run_balloons(control_plane, "status", "-n", namespace)
+        none = await run_balloons(control_plane, "status", "-n", namespace)
         assert (none.stdout, none.returncode) == ("", 0)
         assert none.stderr == f"No balloon pools found in namespace {namespace}.\n"
-        empty = run_balloons(control_plane, "status", "-n", namespace, "-o", "json")
+        empty = await run_balloons(control_plane, "status", "-n", namespace, "-o", "json")
         assert json.loads(empty.stdout)["pools"] == []
 
         await on.apply_pool(size=1, maxSize=3)
         await on.ready_service()
         await on.until(lambda s: s.get("because") == "Steady")
-        header, line = run_balloons(control_plane, "status", "-n", namespace).stdout.splitlines()
+        header, line = (await run_balloons(control_plane, "status", "-n", namespace)).stdout.splitlines()
         assert header.split() == ["NAME", "WARM", "WANT", "BUSY", "PENDING", "MAX", "MODE", "READY", "BECAUSE", "AGE"]
         assert line.split()[:9] == ["gpu", "1", "1", "0", "0", "3", "Hold", "True", "Steady"]
-        so = run_balloons(control_plane, "status", "gpu", "-n", namespace, "--wait", "--for", "warm=1")
+        so = await run_balloons(control_plane, "status", "gpu", "-n", namespace, "--wait", "--for", "warm=1")
         assert (so.returncode, so.stdout.splitlines()[0]) == (0, header), so.stderr
         never = ("--wait", "--for", "warm=9", "--timeout", "1s", "-o", "name")
-        late = run_balloons(control_plane, "status", "-n", namespace, *never)
+        late = await run_balloons(control_plane, "status", "-n", namespace, *never)
         assert (late.returncode, late.stdout) == (4, "balloonpool.kube-balloons.github.io/gpu\n")
         assert "not so after 1 s: 1 of 9 nodes are warm" in late.stderr
-        named = run_balloons(control_plane, "status", "-n", namespace, "-o", "name")
+        named = await run_balloons(control_plane, "status", "-n", namespace, "-o", "name")
         assert named.stdout == "balloonpool.kube-balloons.github.io/gpu\n"
         # Its kubelet may have been late meanwhile, on a busy machine.
         again = ("--wait", "--for", "warm=1", "-o", "json")
-        machine = json.loads(run_balloons(control_plane, "status", "-n", namespace, *again).stdout)
+        machine = json.loads((await run_balloons(control_plane, "status", "-n", namespace, *again)).stdout)
         assert machine["kind"] == "ThrottleAndPoolStatus"
         assert [item["status"]["warm"] for item in machine["pools"]] == [1]
 
