@@ -155,11 +155,13 @@ def _for_work_to_come(view: PoolView, case: Case) -> frozenset[str]:
         for node in view.census.by_state[NodeState.IDLE]
         if wall_s - node.created_s < JOIN_LIMIT_S and not (view.loads.get(node.name) or EMPTY).balloons
     ]
+    if not new:
+        return frozenset()
     new.sort(key=lambda node: (-node.created_s, node.name))
-    left = _for_work_of_leaving(view, new) if new else frozenset()
+    left = _for_work_of_leaving(view, new)
     # A gang takes no node before there is room for all of it.
     gangs = [(replace(wanted, gang=""), count) for wanted, count in case.reserved.unplaced if wanted.gang]
-    if not new or not gangs:
+    if not gangs:
         return left
     rest = [node for node in new if node.name not in left]
     places = Places((), rest, view.loads, wall_s, keys_of([wanted for wanted, _ in gangs]))

@@ -187,11 +187,11 @@ def _served(memory: JoinMemory, world: JoinWorld, rules: JoinRules) -> frozenset
     if not gangs:
         return frozenset()
     settled = (node for node in world.nodes.values() if node.uid in memory.settled)
-    there = ((node, [p for p in world.pods.get(node.name, NO_PODS) if not p.is_finished]) for node in settled)
+    there = ((node, world.pods.get(node.name, NO_PODS)) for node in settled)
     idle = (
-        (node, minus(node.allocatable, total(pod.requests for pod in pods)))
+        (node, minus(node.allocatable, total(pod.requests for pod in pods if not pod.is_finished)))
         for node, pods in there
-        if not any(pod.kind in _TAKERS for pod in pods)
+        if not any(pod.kind in _TAKERS and not pod.is_finished for pod in pods)
     )
     places, counts = nodes_open_to(gangs, idle), range(len(gangs) + 1)
     served = bisect_right(counts, places, key=lambda count: nodes_of(gangs[:count], memory.machines)) - 1
