@@ -305,7 +305,7 @@ def _has_room(limits: Mapping[str, Any], used: Mapping[str, Any], node: Resource
 def _why_not(pool: NodePool, sizes: Sequence[Resources], pod: Pod) -> str:
     """Why no new node of the pool could ever take the pod; empty where one may. `sizes` are those of its nodes."""
     how = pod.scheduling
-    if pool.spec.replicas is not None:
+    if pool.is_static:
         return f"its number of nodes is fixed at {pool.spec.replicas}"
     if how is not None:
         if (taint := untolerated(pool.spec.taints, how.tolerations)) is not None:

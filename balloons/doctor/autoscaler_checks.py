@@ -260,7 +260,7 @@ def limited_by_count(facts: Facts) -> Iterator[Trouble]:
     """limits.nodes used as a pace on Karpenter."""
     for pool in seen_cluster.node_pools(facts.cluster):
         limit = (pool.spec.limits or {}).get(NODES)
-        if limit is not None and pool.spec.replicas is None and milli_or_none(limit) != 0:
+        if limit is not None and not pool.is_static and milli_or_none(limit) != 0:
             yield Trouble(
                 f"nodepool/{pool.metadata.name}",
                 f"Karpenter checks limits.nodes {limit} once per scheduling round, so one round may launch any number "
@@ -294,7 +294,7 @@ def pool_at_limits(facts: Facts) -> Iterator[Trouble]:
         over = [
             name for name, limit in (pool.spec.limits or {}).items() if _is_over(limit, pool.status.resources.get(name))
         ]
-        if over and pool.spec.replicas is None and not facts.pending:
+        if over and not pool.is_static and not facts.pending:
             yield Trouble(
                 f"nodepool/{pool.metadata.name}",
                 f"it has more than its limits of {some(over)}: nodes that are broken or drifted cannot be replaced",

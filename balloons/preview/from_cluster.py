@@ -164,7 +164,7 @@ def of_node_pool(node_pool: NodePool, size: Resources | None, nodes: int) -> Cei
     if node_pool.unready is not None:
         detail = ": ".join(filter(None, ("not Ready", node_pool.unready.message)))
         return Ceiling(name=named, nodes=0, detail=detail, is_closed=True)
-    if node_pool.spec.replicas is not None:
+    if node_pool.is_static:
         return _of_static(node_pool, nodes, named)
     amounts = _limits(node_pool)
     resources = node_pool.status.resources
@@ -471,7 +471,7 @@ def _join_s(world: PoolsWorld, throttle: JoinThrottle | None, learned: Learned, 
 def _throttle(cluster: SeenCluster) -> JoinThrottle | None:
     """The one that paces: the oldest that is neither paused nor a dry run nor refused."""
     throttles = [throttle for throttle in seen_cluster.throttles(cluster) if isinstance(throttle, JoinThrottle)]
-    acting = [throttle for throttle in throttles if not throttle.spec.paused and not throttle.spec.dry_run]
+    acting = [throttle for throttle in throttles if throttle.acts]
     return min(acting, key=lambda throttle: (throttle.metadata.created_s, throttle.metadata.name), default=None)
 
 

@@ -266,3 +266,8 @@ class JoinThrottle(msgspec.Struct, frozen=True):
     def key(self) -> ObjectKey:
         """The name; throttles have no namespace."""
         return key_of(self.metadata)
+
+    @property
+    def acts(self) -> bool:
+        """Whether its levers are to be moved: not while it is paused or in a dry run."""
+        return not (self.spec.paused or self.spec.dry_run)

@@ -99,6 +99,11 @@ class NodePool(msgspec.Struct, frozen=True):
         return self.spec.limits
 
     @property
+    def is_static(self) -> bool:
+        """Whether it has as many machines as its user says, whatever waits (Karpenter's static capacity)."""
+        return self.spec.replicas is not None
+
+    @property
     def is_usable(self) -> bool:
         """Whether Karpenter orders machines for pods from it: not while it says that the pool is not Ready."""
         return self.unready is None

@@ -400,7 +400,7 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
 
 
 def _refusal(pool: NodePool, holder: Holder) -> StateAndReason | None:
-    if pool.spec.replicas is not None:
+    if pool.is_static:
         return LeverState.REFUSED, because(LeverReason.STATIC_POOL)
     return held_by_another(pool.metadata, holder)
 

@@ -69,7 +69,7 @@ def left_out(pools: Iterable[NodePool], throttle: JoinThrottle, throttles: Itera
     terms = (nodes.match_expressions,) if nodes.match_expressions else ()
     pod = Scheduling((Toleration(operator="Exists"),), nodes.match_labels, terms)
     tolerated = {frozenset(taint.key for taint in pool.spec.taints) for pool in known if is_of(pool, lever, nodes)}
-    free = [pool for pool in known if pool.spec.replicas is None and NODE_POOL_LIMITS.owner(pool, everybody) is None]
+    free = [pool for pool in known if not pool.is_static and NODE_POOL_LIMITS.owner(pool, everybody) is None]
     barring = {
         pool.metadata.name: {taint.key for taint in pool.spec.taints if taint.effect != "PreferNoSchedule"}
         for pool in free

@@ -104,7 +104,7 @@ class TickView:
     @cached_property
     def static_pools(self) -> frozenset[str]:
         """The names of the static NodePools."""
-        return frozenset(pool.metadata.name for pool in self.scene.of(NodePool) if pool.spec.replicas is not None)
+        return frozenset(pool.metadata.name for pool in self.scene.of(NodePool) if pool.is_static)
 
     @property
     def may_move(self) -> bool:
@@ -173,7 +173,7 @@ class Turn:
     @property
     def holds(self) -> bool:
         """Whether its levers are moved: not while it is paused or in a dry run."""
-        return isinstance(self.stored, JoinThrottle) and not (self.stored.spec.paused or self.stored.spec.dry_run)
+        return isinstance(self.stored, JoinThrottle) and self.stored.acts
 
     @property
     def lever_writes(self) -> tuple[LeverWrite, ...]:
@@ -209,7 +209,7 @@ def decide_throttles(
     dry run takes nothing from one that acts, however old it is.
     """
     readable = (throttle for throttle in stored if isinstance(throttle, JoinThrottle))
-    known = sorted(readable, key=lambda throttle: throttle.spec.paused or throttle.spec.dry_run)
+    known = sorted(readable, key=lambda throttle: not throttle.acts)
     # Nobody can tell whose machines the autoscaler's groups boot while not all nodes are there.
     status = None if view.missing else view.world.autoscaler
     groups = share_groups(status, view.world.nodes.values(), known) if status else {}
@@ -268,7 +268,7 @@ class _Case:
     @property
     def is_idle(self) -> bool:
         """Whether the throttle is to give everything back: it decides and shows, and holds nothing."""
-        return self.is_given_up or self.throttle.spec.paused or self.throttle.spec.dry_run
+        return self.is_given_up or not self.throttle.acts
 
 
 @dataclass(frozen=True, slots=True)
