@@ -213,7 +213,7 @@ class Metrics:
         texts = {
             "nodes": ("nodes", "Nodes that belong to the pool."),
             "busy": ("busy_nodes", "Nodes with so much work that no balloon fits beside it."),
-            "warm": ("warm_nodes", "Nodes that are Ready, healthy, free of work and held."),
+            "warm": ("warm_nodes", "Nodes that are Ready, healthy, not busy and held."),
             "idle": (
                 "idle_nodes",
                 "Nodes that a balloon could hold and none holds yet, or whose balloon does not run yet.",

@@ -99,7 +99,7 @@ _NOW = Row(
     (
         number(
             "Warm nodes",
-            "Nodes that are Ready, healthy, free of work and held, in the chosen pools.",
+            "Nodes that are Ready, healthy, not busy and held, in the chosen pools.",
             f"sum({of_pool('warm_nodes')})",
             "warm",
         ),
