@@ -96,7 +96,7 @@ def grown(window: float, high_index: float, room: float | None, steps: float, se
     """The window after growth, which asks for two low samples and for room; never smaller.
 
     The gradient sees delay only where it already rises; utilisation says before how far that is. `room` is the share
-    by which the window may grow until the servers are full: with much of it the window grows twice as fast as the
+    by which the window may grow until the servers are full: with much of it the window grows three times as fast as the
     gradient has it, with little by a part of what is left.
     """
     share = max(0.0, pull(high_index, settings))
