@@ -2,8 +2,8 @@
 
 Its control plane is the user's own: the clients of its controllers are not slow, so that nothing holds a herd of nodes
 back but its API servers. A batch of jobs came half an hour ago and took all warm nodes; four more machines are on
-their way. Its objects are made up, field by field as their controllers write them; what is shown of it is what
-commands say.
+their way. Its objects are made up, field by field as their controllers write them, the service's own with its own
+reasons; what is shown of it is what commands say.
 """
 
 from __future__ import annotations
@@ -17,9 +17,13 @@ from typing import Any
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind, kept
 from balloons.cluster.seen_cluster import Listed, SeenCluster
+from balloons.decide.decision_and_reasons import Reason
 from balloons.reading.read_cluster import write_archive
 from balloons.service.pool_status_and_events import CONTROLLER as BALLOONS
 from throttler.kube.pod import MANAGED_BY, POOL_LABEL
+from throttler.kube.reasons_and_events import Because, because
+from throttler.law.verdict import ThrottleReason
+from throttler.levers.lever import LeverReason, LeverState
 from throttler.service.throttle_status import CONTROLLER as THROTTLER
 
 NOW = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
@@ -268,12 +272,19 @@ def _servers() -> Object:
     return _named("kubernetes", "default", endpoints=addresses)
 
 
-def _condition(kind: str, reason: str, message: str, age_s: float = WARM_AGAIN_S) -> Object:
+NO_DEMAND = because(ThrottleReason.NO_DEMAND, window=LEARNED_WINDOW)
+
+
+def _steady(warm: int) -> Because:
+    return because(Reason.STEADY, warm=warm, target=warm)
+
+
+def _condition(kind: str, why: Because, age_s: float = WARM_AGAIN_S) -> Object:
     return {
         "type": kind,
         "status": "True",
-        "reason": reason,
-        "message": message,
+        "reason": why.code,
+        "message": why.sentence,
         "lastTransitionTime": _ago(age_s),
         "observedGeneration": 1,
     }
@@ -286,8 +297,8 @@ def _held_pool() -> Object:
         "busy": BUSY,
         "warm": WARM,
         "target": WARM,
-        "because": "Steady",
-        "conditions": [_condition("Ready", "Steady", f"{WARM} of {WARM} wanted nodes are warm")],
+        "because": _steady(WARM).code,
+        "conditions": [_condition("Ready", _steady(WARM))],
     }
     spec = {"nodes": {"selector": {"matchLabels": LABELS}}, "mode": "Hold", "size": WARM}
     return _named(POOL, "kube-balloons", 12 * 86_400.0, spec=spec, status=status)
@@ -300,12 +311,16 @@ def _headroom_pool() -> Object:
         "busy": NOTEBOOKS_BUSY,
         "warm": NOTEBOOKS_WARM,
         "target": NOTEBOOKS_WARM,
-        "because": "Steady",
-        "conditions": [_condition("Ready", "Steady", "2 of 2 wanted nodes are warm", 20_000.0)],
+        "because": _steady(NOTEBOOKS_WARM).code,
+        "conditions": [_condition("Ready", _steady(NOTEBOOKS_WARM), 20_000.0)],
     }
     selector = {"matchLabels": {"karpenter.sh/nodepool": "notebooks"}}
     spec = {"nodes": {"selector": selector}, "mode": "Headroom", "size": 2, "maxSize": 12}
     return _named("notebooks", "kube-balloons", 12 * 86_400.0, spec=spec, status=status)
+
+
+def _lever(name: str, state: LeverState, why: Because) -> Object:
+    return {"name": name, "state": state.value, "because": why.code, "message": why.sentence}
 
 
 def _throttle() -> Object:
@@ -317,12 +332,10 @@ def _throttle() -> Object:
         "inFlight": JOINING,
         "joining": JOINING,
         "waiting": 0,
-        "because": "NoDemand",
-        "message": f"fewer joins are under way than {LEARNED_WINDOW}, and nothing waits to fill the window",
-        "conditions": [
-            _condition("Ready", "NoDemand", f"fewer joins are under way than {LEARNED_WINDOW}, and nothing waits")
-        ],
-        "levers": [{"name": f"NodePool/{POOL}", "state": "HandedBack", "message": "nothing waits"}],
+        "because": NO_DEMAND.code,
+        "message": NO_DEMAND.sentence,
+        "conditions": [_condition("Ready", NO_DEMAND)],
+        "levers": [_lever(f"NodePool/{POOL}", LeverState.HANDED_BACK, because(LeverReason.NOTHING_WAITS))],
         "servers": [{"name": f"10.0.0.{host}", "state": "Fresh"} for host in (11, 12, 13)],
         "learned": {
             "window": LEARNED_WINDOW,
@@ -341,34 +354,28 @@ def _throttle() -> Object:
 def _events() -> Iterator[Object]:
     """What is not older than Events become: the batch, what the pool did about it, and the machines bought since."""
     pool = {"kind": "BalloonPool", "name": POOL, "namespace": "kube-balloons"}
-    yield _event(pool, BURST_S - 1.0, "BurstRelease", f"{WARM} balloons give way to {WARM} waiting pods")
-    yield _event(pool, BURST_S - 6.0, "GaveWay", f"{BUSY} nodes are busy with real work, none is left to hold")
-    yield _event(pool, 1_080.0, "Warming", f"0 of {WARM} wanted nodes are warm, {WARM} balloons are on their way")
-    yield _event(pool, WARM_AGAIN_S, "Steady", f"{WARM} of {WARM} wanted nodes are warm")
+    yield _told(pool, BURST_S - 1.0, because(Reason.BURST_RELEASE, released=WARM, waiting=WARM))
+    yield _told(pool, BURST_S - 6.0, because(Reason.GAVE_WAY, busy=BUSY))
+    yield _told(pool, 1_080.0, because(Reason.WARMING, warm=0, target=WARM, pending=WARM))
+    yield _told(pool, WARM_AGAIN_S, _steady(WARM))
     throttle = {"kind": "JoinThrottle", "name": "default"}
     bought_s = _age_s(BUSY + WARM + JOINING - 1) + _boot_s(BUSY + WARM + JOINING - 1)
-    yield _event(
-        throttle,
-        bought_s + 3.0,
-        "Remembered",
-        f"the scale-up begins with {LEARNED_WINDOW} joins at a time, from what the last one taught",
-    )
-    yield _event(
-        throttle,
-        bought_s - 5.0,
-        "NoDemand",
-        f"fewer joins are under way than {LEARNED_WINDOW}, and nothing waits to fill the window",
-    )
+    yield _told(throttle, bought_s + 3.0, because(ThrottleReason.REMEMBERED, window=LEARNED_WINDOW))
+    yield _told(throttle, bought_s - 5.0, NO_DEMAND)
     for number in range(BUSY, BUSY + JOINING):
         age_s = _age_s(number + WARM) + _boot_s(number + WARM)
         pod = {"kind": "Pod", "name": f"train-{number}", "namespace": "jobs"}
         yield _event(pod, age_s, "Nominated", f"Pod should schedule on: nodeclaim/gpu-{number + WARM:05d}", "karpenter")
 
 
-def _event(about: dict[str, str], age_s: float, reason: str, note: str, by: str = "") -> Object:
+def _told(about: dict[str, str], age_s: float, why: Because) -> Object:
+    by = BALLOONS if about["kind"] == "BalloonPool" else THROTTLER
+    return _event(about, age_s, why.code, why.sentence, by)
+
+
+def _event(about: dict[str, str], age_s: float, reason: str, note: str, by: str) -> Object:
     namespace = about.get("namespace", "default")
-    reporter = by or (BALLOONS if about["kind"] == "BalloonPool" else THROTTLER)
     event = _named(f"{about['name']}-{reason.lower()}", namespace, age_s)
     at = (NOW - timedelta(seconds=age_s)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    told = {"eventTime": at, "reportingController": reporter, "reason": reason, "note": note, "type": "Normal"}
+    told = {"eventTime": at, "reportingController": by, "reason": reason, "note": note, "type": "Normal"}
     return {**event, **told, "regarding": about}
