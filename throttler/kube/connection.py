@@ -466,7 +466,8 @@ def _pod_namespace(options: ConnectionOptions) -> str:
 def _proxy_from_environment(base_url: str) -> str | None:
     """What HTTPS_PROXY and NO_PROXY say about the server, as kubectl reads them."""
     parts = urlsplit(base_url)
-    if not parts.hostname or proxy_bypass(parts.hostname) or _is_near(parts.hostname):
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    if not parts.hostname or proxy_bypass(f"{parts.hostname}:{port}") or _is_near(parts.hostname):
         return None
     return getproxies().get(parts.scheme)
 

@@ -48,7 +48,11 @@ async def test_a_cluster_on_this_machine_is_never_asked_through_a_proxy(
         ("[fd00:1::1]", None),
         ("172.31.0.1", PROXY),
         ("10.0.0.7", None),
+        ("10.0.0.8", None),
+        ("10.0.0.9", PROXY),
         ("a.cluster.example", None),
+        ("b.example", None),
+        ("c.example", PROXY),
         ("api.example.com", PROXY),
     ],
 )
@@ -56,7 +60,8 @@ async def test_networks_and_names_in_no_proxy_count(
     host: str, proxy: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", PROXY)
-    monkeypatch.setenv("NO_PROXY", "172.30.0.0/16, fd00:1::/64,nonsense/99,10.0.0.7,.cluster.example")
+    named = "10.0.0.7,.cluster.example, 10.0.0.8:6443,10.0.0.9:443,b.example:6443,c.example:443"
+    monkeypatch.setenv("NO_PROXY", f"172.30.0.0/16, fd00:1::/64,nonsense/99,{named}")
     assert (await connection_to(f"https://{host}:6443", tmp_path)).proxy == proxy
 
 
