@@ -6,6 +6,7 @@ address Prometheus scrapes; as one query they are all of one moment.
 """
 
 import asyncio
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -261,7 +262,10 @@ class PrometheusWatch:
             self.servers = self.servers.with_address(_updated(address, samples.get(name), now_s), now_s)
 
     async def _read_alarm(self, setting: AlarmSetting, room: asyncio.Semaphore) -> None:
-        """The largest value counts where the query gives several; one that gives none leaves the alarm unknown."""
+        """The largest value counts where the query gives several; one that gives none leaves the alarm unknown.
+
+        A share of nothing is no value: one idle instance must not hide what all others say.
+        """
         name = f"alarm {setting.name}"
         try:
             async with room:
@@ -269,11 +273,12 @@ class PrometheusWatch:
         except ReadError as error:
             self._problems[name] = f"{name}: {error.problem}"
             return
-        if not points:
+        values = [point.value for point in points if not math.isnan(point.value)]
+        if not values:
             self._problems[name] = f"{name}: the query gives no value, which is not zero"
             return
         self._problems.pop(name, None)
-        value = max(point.value for point in points)
+        value = max(-MAX_VALUE, min(max(values), MAX_VALUE))
         self._alarms[setting.name] = (Alarm(name=setting.name, value=value, threshold=setting.threshold), _now_s())
 
 

@@ -6,12 +6,11 @@ as files from whoever starts the service and never from a JoinThrottle: whoever 
 of the service sent to a server of his choice. They belong to one https URL, and are used where a throttle names just
 that. Each query reads them again, so a Secret that is mounted may be rotated at any time.
 
-An answer is a vector of finite numbers or an error in our own words; nothing of a foreign body is repeated, as the
+An answer is a vector of numbers or an error in our own words; nothing of a foreign body is repeated, as the
 address was written by a user and may lead anywhere.
 """
 
 import asyncio
-import math
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -228,7 +227,8 @@ MAX_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One element of a vector: its labels, a finite value, and the moment of evaluation on Prometheus' clock."""
+    """One element of a vector: its labels, its value, which may be NaN or infinite, and the moment of evaluation on
+    Prometheus' clock."""
 
     labels: Mapping[str, str]
     value: float
@@ -339,6 +339,4 @@ def _point(element: _Element) -> Point:
         value = float(text)
     except ValueError as error:
         raise ReadError(ReadOutcome.UNREADABLE, "Prometheus answered with a value that is no number") from error
-    if not math.isfinite(value):
-        raise ReadError(ReadOutcome.UNREADABLE, "Prometheus answered with a value that is not finite")
     return Point(element.metric, value, at_s)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from aiohttp import web
 from tests.unit.throttler.kube.loopback_api import loopback_api
 from tests.unit.throttler.scraping.fake_prometheus import ALARM, EVALUATED_AT, FakePrometheus, answer, element, server
 from tests.unit.throttler.scraping.metrics_server import answering, stall
-from throttler.scraping.prometheus_watch import _FIGURES, HELD_S, PrometheusWatch
+from throttler.scraping.prometheus_watch import _FIGURES, HELD_S, PrometheusWatch, samples_of
 from throttler.scraping.promql_client import MAX_BYTES, Point, PromqlClient, points_of
 from throttler.scraping.settings_and_allowed_hosts import ANSWER_LIMIT_S
 from throttler.signals.metric_families import REJECTED
@@ -112,8 +113,6 @@ async def test_a_server_that_vanishes_from_the_answer_is_silent() -> None:
         (b"[" * 100_000, "no vector"),
         (answer(element(1), warnings=["secret store did not answer"]), "partial"),
         (json.dumps({"status": "error", "error": "secret"}).encode(), "failed"),
-        (answer(element("NaN")), "not finite"),
-        (answer(element("+Inf")), "not finite"),
         (answer(element("many")), "no number"),
         (json.dumps({"status": "success", "data": {"resultType": "matrix", "result": []}}).encode(), "no vector"),
     ],
@@ -176,6 +175,26 @@ async def test_an_alarm_without_a_value_is_unknown_and_not_off() -> None:
     watch = await rounds(prometheus, server("a", 100), alarms=(ALARM,))
     assert watch.alarms(asyncio.get_running_loop().time()) == ()
     assert watch.problems == ("alarm cni: the query gives no value, which is not zero",)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_on"), [("4", [True]), ("2", [False]), ("+Inf", [True]), ("-Inf", [False]), ("NaN", [])]
+)
+async def test_an_instance_that_is_idle_hides_no_alarm_of_another(value: str, is_on: list[bool]) -> None:
+    """Errors over requests are 0/0 there, and +Inf where only errors came. Each left the alarm unknown."""
+    prometheus = FakePrometheus()
+    prometheus.alarms = {ALARM.query: answer(element("NaN", pod="idle"), element(value, pod="busy"))}
+    watch = await rounds(prometheus, server("a", 100), alarms=(ALARM,))
+    alarms = watch.alarms(asyncio.get_running_loop().time())
+    assert [alarm.is_on for alarm in alarms] == is_on
+    assert all(math.isfinite(alarm.value) for alarm in alarms)
+    assert (watch.problems == ()) == bool(is_on)
+
+
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "-1"])
+def test_a_figure_of_a_server_that_cannot_be_is_refused(value: str) -> None:
+    with pytest.raises(ReadError, match="out of range"):
+        samples_of(points_of(answer(element(value, figure="servers", instance="a"))), 0.0)
 
 
 async def test_an_alarm_is_remembered_for_a_while_when_prometheus_goes_away() -> None:
