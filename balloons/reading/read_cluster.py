@@ -61,7 +61,7 @@ class _Version(msgspec.Struct, rename="camel"):
 async def read_cluster(client: KubeClient, wanted: Iterable[Kind], context: str = "") -> SeenCluster:
     """The cluster with these kinds; raises ApiError only when not even the version can be asked for."""
     version = await _version(client)
-    taken_at = datetime.now(UTC).replace(microsecond=0)
+    taken_at = datetime.fromtimestamp(client.now_s(), UTC).replace(microsecond=0)
     lists = {kind.name: await _listed(client, kind, minor_of(version)) for kind in wanted}
     return SeenCluster(taken_at=taken_at, lists=lists, version=version, context=context)
 

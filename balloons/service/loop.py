@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from time import thread_time
+from time import thread_time, time
 from typing import Protocol
 
 import structlog
@@ -119,6 +119,7 @@ class DecisionLoop:
         interval_s: float,
         clock: Callable[[], float],
         cpu_s: Callable[[], float] = thread_time,
+        wall_s: Callable[[], float] = time,
         pacing: Pacer | None = None,
         decide: Decide = decide,
         leads: Callable[[], bool] = _always,
@@ -133,6 +134,7 @@ class DecisionLoop:
         self._interval_s = interval_s
         self._clock = clock
         self._cpu_s = cpu_s
+        self._wall_s = wall_s
         self._pacing = pacing
         self._growth: Mapping[ObjectKey, int] = {}
         self._decide = decide
@@ -179,7 +181,7 @@ class DecisionLoop:
         snapshot = self._index.snapshot(replace(self._view.circumstances(), resting=self._writes.resting))
         if snapshot.is_complete:
             self._complete_at = now_s
-        now = Now(now_s, datetime.now(UTC))
+        now = Now(now_s, datetime.fromtimestamp(self._wall_s(), UTC))
         decided, memory = self._decide(snapshot, self._memory, self._settings, now, self._paced(snapshot))
         if snapshot.is_complete:
             self._note_growth({decision.pool: decision.lacking for decision in decided.pools if decision.lacking})

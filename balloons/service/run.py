@@ -185,6 +185,7 @@ def make_throttling(
         InForce(clients.connection, clients.elector, settings.deployment),
         metrics.throttle,
         clock,
+        clients.reading.now_s,
     )
 
 
@@ -240,6 +241,7 @@ class Service:
             settings.decide,
             interval_s=settings.interval_s,
             clock=clock,
+            wall_s=clients.reading.now_s,
             pacing=self._throttling,
             leads=self._leads,
         )

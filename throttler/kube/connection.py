@@ -1,5 +1,5 @@
-"""From a kubeconfig, or from a pod's own files, to an endpoint, and to who we are and whom we trust: kept fresh under a
-running process.
+"""From a kubeconfig, or from a pod's own files, to an endpoint, and to who we are, whom we trust and what time it is
+there: kept fresh under a running process.
 
 `kubernetes.aio` reads the configuration, runs the authentication plugins and builds the TLS context. A kubeconfig is
 checked first, so that a mistake is named by file and field.
@@ -11,11 +11,14 @@ not pay.
 import asyncio
 import base64
 import binascii
+import math
 import os
 import ssl
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -110,6 +113,43 @@ class CredentialKeeper:
             wait_s = AGAIN_AFTER_S
             log.warning("credentials could not be read again, the old ones stay", problem=cut(str(error)))
         self._due_at = asyncio.get_running_loop().time() + wait_s
+
+
+CLOCKS_AGREE_S = 5.0
+"""A Date has whole seconds, and an answer may be read late: clocks that differ by no more are the same."""
+AGREED_FOR_S = 60.0
+"""While some API server has agreed with our clock so lately, another one that does not is wrong itself."""
+DATES_S = (1e9, 1e10)
+"""2001 to 2286: what is not between these is no time of a clock that was ever set."""
+
+
+class ServerClock:
+    """Seconds since the epoch by the clock of the API servers, which date all objects: what ages of objects go by.
+
+    It is our own clock as long as an API server agrees with it, and theirs where none does: a node whose time was set
+    wrong would take all that is held for overdue. Between two answers only monotonic time counts.
+    """
+
+    def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._wall = wall
+        self._monotonic = monotonic
+        self._offset_s = wall() - monotonic()
+        self._agreed_s = -math.inf
+
+    def now_s(self) -> float:
+        """What time it is."""
+        return self._offset_s + self._monotonic()
+
+    def heard(self, date: datetime | None) -> None:
+        """The head of an answer has just come, with this Date."""
+        told_s = date.timestamp() if date is not None else 0.0
+        if not DATES_S[0] <= told_s <= DATES_S[1]:
+            return
+        own_s, at_s = self._wall(), self._monotonic()
+        if abs(told_s - own_s) <= CLOCKS_AGREE_S:
+            self._offset_s, self._agreed_s = own_s - at_s, at_s
+        elif abs(told_s - self.now_s()) > CLOCKS_AGREE_S and at_s - self._agreed_s > AGREED_FOR_S:
+            self._offset_s = told_s - at_s
 
 
 SECTIONS = ("clusters", "contexts", "users")
@@ -377,6 +417,7 @@ class Connection:
     impersonation: Sequence[tuple[str, str]] = ()
     tls_server_name: str | None = None
     proxy: str | None = None
+    server_clock: ServerClock = field(default_factory=ServerClock)
 
 
 async def load_connection(options: ConnectionOptions) -> Connection:

@@ -230,11 +230,22 @@ def _seconds(text: str, now: datetime | None) -> float | None:
 
 
 def _seconds_until(text: str, now: datetime | None) -> float | None:
+    moment = _moment(text)
+    return None if moment is None or now is None else (moment - now).total_seconds()
+
+
+def date_of(headers: Mapping[str, str]) -> datetime | None:
+    """The server's clock when it answered; None where it does not tell.
+
+    A Retry-After date is then right whatever our clock says.
+    """
+    return _moment(headers.get("Date", ""))
+
+
+def _moment(text: str) -> datetime | None:
+    """A time as HTTP headers have it (aware); None for what is none."""
     try:
         moment = parsedate_to_datetime(text)
     except (ValueError, OverflowError):
         return None
-    if now is None:
-        return None
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (aware - now).total_seconds()
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

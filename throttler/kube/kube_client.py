@@ -6,11 +6,10 @@ does no harm, and nothing else repeats one.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from random import Random
 from typing import Any, Protocol, TypeVar, cast
@@ -19,7 +18,7 @@ import msgspec
 from asyncio_throttle import Throttler
 from tenacity import AsyncRetrying, RetryCallState
 
-from throttler.kube.connection import SERVICE, Connection, CredentialKeeper, user_agent
+from throttler.kube.connection import SERVICE, Connection, CredentialKeeper, ServerClock, user_agent
 from throttler.kube.decoding import READ_ERRORS, ListPage, PageDecoder, RawPage, Wire, raw_page
 from throttler.kube.errors import (
     SHORTEST_WAIT_S,
@@ -33,6 +32,7 @@ from throttler.kube.errors import (
     UnreachableError,
     clamp_wait,
     cut,
+    date_of,
     error_from_answer,
 )
 from throttler.kube.requests import (
@@ -197,6 +197,7 @@ class Caller:
     observer: AttemptObserver
     random: Random
     timeout_s: float
+    server_clock: ServerClock
 
     async def call(self, request: Request) -> bytes:
         """The body of the successful answer; raises ApiError."""
@@ -235,11 +236,13 @@ class Caller:
             with self._observed(request) as answer:
                 async with asyncio.timeout(self.timeout_s):
                     response = await stack.enter_async_context(self.transport.open(request, used))
+                    date = date_of(response.headers)
+                    self.server_clock.heard(date)
                     is_open = is_stream and response.status == 200
                     body = b"" if is_open else await response.read()
                 answer.code, answer.size_bytes = str(response.status), len(body)
                 if not 200 <= response.status < 300:
-                    raise error_from_answer(response.status, response.headers, body, _server_time(response.headers))
+                    raise error_from_answer(response.status, response.headers, body, date or datetime.now(UTC))
         except (UnauthorizedError, TlsRefusedError) as error:
             error.is_cured = await self.credentials.renew(used)
             raise
@@ -266,15 +269,6 @@ class Caller:
             self.observer(Attempt(request.verb, request.resource, *told))
 
 
-def _server_time(headers: Mapping[str, str]) -> datetime:
-    """The server's clock where it tells: a Retry-After date is then right whatever ours says."""
-    try:
-        moment = parsedate_to_datetime(headers.get("Date", ""))
-    except (ValueError, OverflowError):
-        return datetime.now(UTC)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
 T = TypeVar("T")
 W = TypeVar("W", bound=Wire)
 P = TypeVar("P", bound=ListPage[Any] | RawPage)
@@ -295,6 +289,10 @@ class KubeClient:
     def __init__(self, caller: Caller, *, is_dry_run: bool = False) -> None:
         self._caller = caller
         self._is_dry_run = is_dry_run
+
+    def now_s(self) -> float:
+        """What time it is at the API servers (ServerClock): what ages of objects go by."""
+        return self._caller.server_clock.now_s()
 
     async def get(self, resource: Resource, name: str, namespace: str | None = None) -> bytes:
         """One object, read from the server."""
@@ -457,6 +455,7 @@ async def open_client(
         observer=observer,
         random=Random(),
         timeout_s=timeout_s or connection.request_timeout_s,
+        server_clock=connection.server_clock,
     )
     try:
         yield KubeClient(caller, is_dry_run=is_dry_run)

@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 from random import Random
 from types import TracebackType
 from typing import Self, TypeVar
@@ -30,7 +29,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from throttler.kube.connection import Connection, Credentials, user_agent
-from throttler.kube.errors import ApiError, ConfigError
+from throttler.kube.errors import ApiError, ConfigError, date_of
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import Metadata
 from throttler.kube.requests import LEASES, Resource, Selection
@@ -125,7 +124,8 @@ class Scraper:
             async with self._answer(target, used) as response:
                 await self._check(response, used)
                 # The server gathers first and answers then: its head comes right after the sample was taken.
-                tally.taken_s, tally.wall_s = asyncio.get_running_loop().time(), _server_clock(response)
+                tally.taken_s, date = asyncio.get_running_loop().time(), date_of(response.headers)
+                tally.wall_s = None if date is None else date.timestamp()
                 body = MetricsBody(response.headers.get("Content-Encoding", "").strip().lower())
                 async for piece in _pieces(response.content, tally):
                     await self._work(lambda piece=piece: body.feed(piece))  # type: ignore[misc]
@@ -189,14 +189,6 @@ async def _pieces(content: aiohttp.StreamReader, tally: _Tally) -> AsyncIterator
             gathered.clear()
     if gathered:
         yield bytes(gathered)
-
-
-def _server_clock(response: aiohttp.ClientResponse) -> float | None:
-    """The Date header as seconds since the epoch."""
-    try:
-        return parsedate_to_datetime(response.headers.get("Date", "")).timestamp()
-    except (ValueError, OverflowError):
-        return None
 
 
 MAX_INFLATED_BYTES = 100 * 1024 * 1024

@@ -4,7 +4,6 @@ The decision loop calls `tick` with the cluster as it sees it and gets the lanes
 writes go out by themselves. On an orderly stop everything is handed over to another replica, or given back.
 """
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -65,7 +64,7 @@ class Throttling:
         in_force: InForce,
         metrics: ThrottleMetrics,
         clock: Callable[[], float],
-        wall: Callable[[], float] = time.time,
+        wall: Callable[[], float],
     ) -> None:
         self._watches = watches
         self._sources = sources

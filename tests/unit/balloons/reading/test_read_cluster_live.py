@@ -12,7 +12,7 @@ from balloons.cluster.seen_cluster import Unread
 from balloons.reading import read_cluster as room
 from balloons.reading.read_cluster import read_cluster
 from tests.unit.throttler.kube.fake_list_and_watch import FakeResponse, client_for, down, status_answer
-from throttler.kube.connection import Credentials
+from throttler.kube.connection import Credentials, ServerClock
 from throttler.kube.errors import UnreachableError
 from throttler.kube.requests import Request
 
@@ -58,6 +58,12 @@ async def test_pages_come_from_the_cache_where_the_server_can() -> None:
     queries = [request.query for request in api.asked[1:]]
     assert [query.get("continue") for query in queries] == [None, "500", "1000"]
     assert not any("resourceVersion" in query for query in queries)
+
+
+async def test_a_cluster_is_dated_by_its_own_clock() -> None:
+    """By a laptop's that was ten minutes ahead the service had not renewed its Lease for as long."""
+    seen = await read_cluster(client_for(Cluster(), server_clock=ServerClock(lambda: 1.7e9)), [])
+    assert seen.taken_at.timestamp() == 1.7e9
 
 
 async def test_an_older_server_is_asked_for_the_whole_list_in_its_cache() -> None:

@@ -1,8 +1,13 @@
-"""A leader that sees nothing makes room for one that does, and a blind standby does not lead. Two whole services."""
+"""A leader that sees nothing makes room for one that does, and a blind standby does not lead. Two whole services.
+
+And one whose clock is wrong.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from typing import Any, cast
 
 import pytest
@@ -17,6 +22,7 @@ from balloons.view.snapshot import Index
 from tests.unit.balloons.service.large_cluster import LargeCluster
 from tests.unit.throttler.kube.fake_list_and_watch import FakeResponse, client_for, status_answer
 from tests.world import work
+from throttler.kube.connection import ServerClock
 from throttler.kube.lease import Elector, ElectorSettings
 from throttler.kube.requests import Request
 from throttler.scraping.signal_watch import OwnAttempts
@@ -31,12 +37,13 @@ LEASE_S = 20.0
 class Replica:
     """One service, whose requests about some resources somebody may refuse, or not know."""
 
-    def __init__(self, cluster: LargeCluster, name: str) -> None:
+    def __init__(self, cluster: LargeCluster, name: str, server_clock: ServerClock | None = None) -> None:
         self._cluster = cluster
+        self.date = ""
         self.refused: set[str] = set()
         self.unserved: set[str] = set()
         self.discovered: dict[str, bytes] = {}
-        client = client_for(self)
+        client = client_for(self, server_clock=server_clock)
         clock = asyncio.get_running_loop().time
         self.elector = Elector(client, ElectorSettings(namespace="b", identity=name), clock=clock)
         clients = Clients(
@@ -73,6 +80,7 @@ class Replica:
             yield status_answer(404, "NotFound", "the server could not find the requested resource")
         else:
             async with self._cluster.open(request, credentials) as answer:
+                answer.headers |= {"Date": self.date}
                 yield answer
 
     async def close(self) -> None:
@@ -184,3 +192,27 @@ async def test_nobody_waits_for_a_balloon_to_go_while_pods_are_not_seen() -> Non
     index.change_pod(None, work("balloon", "n1"))
     assert not watches.is_complete
     assert not watches.has_pod("n1", "uid-balloon")
+
+
+async def test_ages_go_by_the_clock_of_the_api_server_where_ours_is_wrong() -> None:
+    """The node has been joining for a minute. A clock that was 20 minutes ahead took it for sick."""
+    made = datetime(2026, 11, 22, 0, 0, tzinfo=UTC)
+    cluster = LargeCluster(nodes=1)
+    ((_, name),) = cluster.objects["nodes"]
+    node = cluster.objects["nodes"]["", name]
+    unready = {"type": "Ready", "status": "False", "lastTransitionTime": node["metadata"]["creationTimestamp"]}
+    cluster.put("nodes", {**node, "status": {**node["status"], "conditions": [unready]}})
+    cluster.add_pool()
+    leader = Replica(cluster, "first", ServerClock(wall=lambda: made.timestamp() + 21 * 60))
+    leader.date = format_datetime(made.replace(minute=1), usegmt=True)
+    stop = asyncio.Event()
+    running = asyncio.create_task(leader.service.run(stop))
+    await asyncio.sleep(LEASE_S)
+    stop.set()
+    await running
+    labels = {"namespace": "b", "pool": "gpu"}
+    shown = [
+        leader.metrics.registry.get_sample_value(f"kube_balloons_pool_{name}", labels)
+        for name in ("nodes", "sick_nodes")
+    ]
+    assert shown == [1, 0]

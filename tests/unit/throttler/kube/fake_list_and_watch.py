@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from throttler.kube.connection import CredentialKeeper, Credentials
+from throttler.kube.connection import CredentialKeeper, Credentials, ServerClock
 from throttler.kube.errors import UnreachableError
 from throttler.kube.kube_client import Caller, KubeClient, OpenGate
 from throttler.kube.requests import Request, Resource
@@ -285,4 +285,5 @@ def caller_for(api: Any, **changes: Any) -> Caller:
         observer=changes.get("observer") or (lambda attempt: None),
         random=Random(1),
         timeout_s=10.0,
+        server_clock=changes.get("server_clock") or ServerClock(),
     )
