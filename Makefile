@@ -22,7 +22,7 @@ binaries: setup ## Find or build the control plane's binaries
 try: ## What doctor, plan and report say about an example; no cluster, no build, under a minute
 	@bash lab/try.sh
 
-demo: binaries ## Both main jobs on a real control plane, in 8 to 9 minutes
+demo: binaries ## Both main jobs on a real control plane, in 7 to 8 minutes
 	@$(PY) -m lab demo
 
 test: setup ## Lint, then all tests, seven at a time as most of them wait, on the real control plane where they need one

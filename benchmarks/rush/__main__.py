@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; 1 when a figure is below its floor."""
     parser = parser_of("rush")
     parser.add_argument("--way", action="append", choices=tuple(WAYS), help="measure this way, not all; repeatable")
-    parser.add_argument("--setting", type=int, choices=(1, 2), help="only the demo's setting, or only half a core")
+    parser.add_argument("--setting", type=int, choices=(1, 2), help="only shared cores, or only half a core")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"so many rounds (default {ROUNDS})")
     parser.add_argument("--nodes", type=int, default=NODES, help=f"so many whole nodes (default {NODES})")
     parser.add_argument("--work", action="store_true", help="also print where the work of each way went")
@@ -95,15 +95,16 @@ async def _measure(asked: argparse.Namespace, results: Path) -> TrialsBySetting:
 async def _trial(setting: Setting, way: Way, number: int, nodes: int, teacher: Trial | None) -> Trial | None:
     pacing = way.remembering(None if teacher is None else teacher.learned)
     learned: Mapping[str, Any] = {}
-    async with open_rush(pacing, setting.server_cores) as scene:
-        if setting.server_cores is not None and not scene.is_server_held:
-            progress(f"{setting.name}: not on this machine, which allows no cgroup")
-            return None
-        if way.pacing is not None:
-            await wait_for_throttle(scene)
-        before = await work_so_far(scene)
-        record = await run_rush(scene, nodes)
-        work = (await work_so_far(scene)).since(before)
+    async with open_rush(pacing) as scene:
+        with scene.server_held_to(setting.server_cores) as is_held:
+            if not is_held:
+                progress(f"{setting.name}: not on this machine, which allows no cgroup")
+                return None
+            if way.pacing is not None:
+                await wait_for_throttle(scene)
+            before = await work_so_far(scene)
+            record = await run_rush(scene, nodes)
+            work = (await work_so_far(scene)).since(before)
         if way.pacing is not None:
             (throttle,) = await scene.api.items(THROTTLES_PATH)
             learned = throttle.get("status", {}).get("learned", {})

@@ -23,9 +23,9 @@ class Setting:
     server_cores: float | None = None
 
 
-AS_IN_THE_DEMO = Setting(name="the machine's cores for everybody")
+SHARED_CORES = Setting(name="the machine's cores for everybody")
 HALF_A_CORE = Setting(name="half a core for the API server", server_cores=0.5)
-SETTINGS = (AS_IN_THE_DEMO, HALF_A_CORE)
+SETTINGS = (SHARED_CORES, HALF_A_CORE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,6 @@ NODES = 150
 """Whole nodes that one job asks for; enough to press a server of one core and 30 seats hard."""
 
 
-SERVER_CORES = 0.5
-"""What the API server gets of a core, where the machine can hold it to that: then it alone is what binds, and not the
-cores that it shares with the machines' own requests."""
-
-
 @dataclass(frozen=True, slots=True)
 class Rushes:
     """Both runs."""
@@ -33,23 +28,26 @@ class Rushes:
 
 async def tell_rush(narrator: Narrator, findings: Findings, nodes: int = NODES) -> Rushes:
     """Both runs, each on a control plane and a Karpenter of its own."""
-    narrator.act(f"e. A rush: one job asks for {nodes} whole nodes, and nothing paces them")
+    narrator.act(f"d. A rush: one job asks for {nodes} whole nodes, and nothing paces them")
     narrator.say("a small control plane: one API server with 30 seats; machines that send all of a kubelet's")
     narrator.say(
         f"requests, boot in about {BOOT_S:.0f} s, run 8 DaemonSets, and have GPUs once the device plugin runs, one"
     )
     narrator.say("of these; an innocent client asks 10 times a second")
-    async with open_rush(server_cores=SERVER_CORES) as scene:
-        if scene.is_server_held:
-            narrator.say(f"the API server is held to {SERVER_CORES:g} of a core, so that it is what binds")
-        else:
-            narrator.say("the API server has 1 core: this machine cannot hold it to less, and others may be what binds")
-        at_once = await run_rush(scene, nodes, _teller(narrator, nodes))
+    async with open_rush() as scene:
+        share = scene.small_share()
+        with scene.server_held_to(share) as is_held:
+            if is_held:
+                narrator.say(f"the API server is held to {share:g} of a core, so that it is what binds")
+            else:
+                narrator.say("the API server has 1 core: this machine cannot hold it to less, and others may bind")
+            at_once = await run_rush(scene, nodes, _teller(narrator, nodes))
     _say(narrator, at_once)
-    narrator.act("f. The same rush, paced: the job's pods wait at a gate, and are released as the API server keeps up")
-    async with open_rush(Pacing(levers=frozenset({Lever.GATES})), SERVER_CORES) as scene:
-        await wait_for_throttle(scene)
-        paced = await run_rush(scene, nodes, _teller(narrator, nodes))
+    narrator.act("e. The same rush, paced: the job's pods wait at a gate, and are released as the API server keeps up")
+    async with open_rush(Pacing(levers=frozenset({Lever.GATES}))) as scene:
+        with scene.server_held_to(share):
+            await wait_for_throttle(scene)
+            paced = await run_rush(scene, nodes, _teller(narrator, nodes))
         _say(narrator, paced)
         await _show(narrator, scene)
     rushes = Rushes(at_once, paced)

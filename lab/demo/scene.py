@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +26,8 @@ from lab.errors import LabError
 
 JOBS, WARM = "jobs", "kube-balloons"
 """Namespaces of the work and of the pool; the service may write in its own namespace without further rights."""
-POOL = "gpu"
-POOL_LABELS = {"example.com/pool": "gpu"}
+POOL, BARE = "gpu", "bare"
+"""Two pools of the same machines; a BalloonPool is over the first alone."""
 WORK_REQUESTS = {"cpu": "500m", "memory": "1Gi", "nvidia.com/gpu": "8"}
 """A whole GPU node per pod."""
 
@@ -37,15 +37,20 @@ def namespace(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
-def work_pod(name: str) -> dict[str, Any]:
-    """One worker of a training job: takes every GPU of a node."""
+def labels_of(pool: str) -> dict[str, str]:
+    """What the nodes of a pool have, and work for it selects."""
+    return {"example.com/pool": pool}
+
+
+def work_pod(name: str, pool: str) -> dict[str, Any]:
+    """One worker of a training job: takes every GPU of a node of that pool."""
     container = {
         "name": "train",
         "image": "registry.example.com/train:1",
         "resources": {"requests": WORK_REQUESTS, "limits": {"nvidia.com/gpu": "8"}},
     }
     spec = {
-        "nodeSelector": POOL_LABELS,
+        "nodeSelector": labels_of(pool),
         "terminationGracePeriodSeconds": 0,
         "containers": [container],
     }
@@ -53,12 +58,12 @@ def work_pod(name: str) -> dict[str, Any]:
 
 
 def balloon_pool(**spec: Any) -> dict[str, Any]:
-    """The BalloonPool over the GPU nodes."""
+    """The BalloonPool over the nodes of the first pool."""
     return {
         "apiVersion": "kube-balloons.github.io/v1alpha1",
         "kind": "BalloonPool",
         "metadata": {"name": POOL, "namespace": WARM},
-        "spec": {"nodes": {"selector": {"matchLabels": POOL_LABELS}}, **spec},
+        "spec": {"nodes": {"selector": {"matchLabels": labels_of(POOL)}}, **spec},
     }
 
 
@@ -67,7 +72,7 @@ BOOT_S = 10.0
 UNNEEDED_S = 10
 """How long a node must be unneeded before the autoscaler removes it; on real clusters some 10 minutes."""
 MOST_NODES = 20
-"""The node group's maximum: more than the story ever needs, so that growing too far would show."""
+"""A node group's maximum: more than the story ever needs, so that growing too far would show."""
 ADMIN_GROUPS = ("system:masters",)
 KARPENTER, CLUSTER_AUTOSCALER = "karpenter", "cluster-autoscaler"
 POOL_PATH = f"/apis/kube-balloons.github.io/v1alpha1/namespaces/{WARM}/balloonpools/{POOL}"
@@ -75,7 +80,7 @@ POOL_PATH = f"/apis/kube-balloons.github.io/v1alpha1/namespaces/{WARM}/balloonpo
 
 @dataclass(frozen=True)
 class Counts:
-    """Nodes of the pool, and how many of them are Ready."""
+    """Nodes of a pool, and how many of them are Ready."""
 
     nodes: int
     ready: int
@@ -89,28 +94,10 @@ class Scene:
         self.api = api
         self.autoscaler = autoscaler
 
-    async def counts(self) -> Counts:
+    async def counts(self, pool: str = POOL) -> Counts:
         """The pool's nodes as the API server has them."""
-        nodes = [node for node in await self.api.items("/api/v1/nodes") if _is_in_pool(node)]
+        nodes = [node for node in await self.api.items("/api/v1/nodes") if _is_in(pool, node)]
         return Counts(len(nodes), sum(map(_is_ready, nodes)))
-
-    async def wait_counts(self, what: str, holds: Callable[[Counts], bool], deadline_s: float = 180.0) -> float:
-        """Wait until the pool's nodes are as wanted; how long it took."""
-        started = time.monotonic()
-        while not holds(counts := await self.counts()):
-            if time.monotonic() - started > deadline_s:
-                raise LabError(f"waited {deadline_s:.0f} s for {what}; there are {counts.nodes} nodes")
-            await asyncio.sleep(0.5)
-        return time.monotonic() - started
-
-    async def stays(self, holds: Callable[[Counts], bool], for_s: float) -> bool:
-        """Whether the nodes stay as wanted all the time."""
-        end = time.monotonic() + for_s
-        while time.monotonic() < end:
-            if not holds(await self.counts()):
-                return False
-            await asyncio.sleep(1.0)
-        return True
 
     async def pool_status(self) -> Json:
         """The BalloonPool's status as the service last wrote it."""
@@ -128,9 +115,9 @@ class Scene:
         return time.monotonic() - started
 
 
-def _is_in_pool(node: Json) -> bool:
+def _is_in(pool: str, node: Json) -> bool:
     labels: dict[str, str] = node["metadata"].get("labels", {})
-    return POOL_LABELS.items() <= labels.items()
+    return labels_of(pool).items() <= labels.items()
 
 
 def _is_ready(node: Json) -> bool:
@@ -156,8 +143,10 @@ async def _start_autoscaler(plane: ControlPlane, autoscaler: str) -> AsyncIterat
         async with _start_cluster_autoscaler(plane, boot):
             yield
         return
-    pool = NodePoolSettings(name="gpu", consolidate_after_s=UNNEEDED_S, labels=POOL_LABELS)
-    settings = KarpenterSettings(node_pools=(pool,), instance_types=(HOLLOW_GPU,), boot_time=boot)
+    pools = tuple(
+        NodePoolSettings(name=name, consolidate_after_s=UNNEEDED_S, labels=labels_of(name)) for name in (POOL, BARE)
+    )
+    settings = KarpenterSettings(node_pools=pools, instance_types=(HOLLOW_GPU,), boot_time=boot)
     async with start_karpenter(plane, settings):
         yield
 
@@ -165,14 +154,17 @@ async def _start_autoscaler(plane: ControlPlane, autoscaler: str) -> AsyncIterat
 @contextlib.asynccontextmanager
 async def _start_cluster_autoscaler(plane: ControlPlane, boot: BootTime) -> AsyncIterator[None]:
     autoscaler_binary()  # says what is missing before a cloud is started for nothing
-    group = NodeGroup(
-        name="gpu",
-        max_size=MOST_NODES,
-        extended={"nvidia.com/gpu": "8"},
-        labels=POOL_LABELS,
-        sort=MachineSort.HOLLOW,
+    groups = tuple(
+        NodeGroup(
+            name=name,
+            max_size=MOST_NODES,
+            extended={"nvidia.com/gpu": "8"},
+            labels=labels_of(name),
+            sort=MachineSort.HOLLOW,
+        )
+        for name in (POOL, BARE)
     )
-    cloud = NodeGroupsSettings(groups=(group,), boot_time=boot)
+    cloud = NodeGroupsSettings(groups=groups, boot_time=boot)
     pace = AutoscalerSettings(scan_interval_s=2, unneeded_s=UNNEEDED_S, delay_after_add_s=5)
     async with start_node_groups(plane, cloud) as server, start_cluster_autoscaler(plane, server, pace):
         yield

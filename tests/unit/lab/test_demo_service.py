@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lab.demo.rush_scene import small_share
 from lab.demo.service import run_service
 from lab.processes import ProcessGroup
 
@@ -37,3 +38,12 @@ async def test_options_that_a_user_has_exported_do_not_reach_it(
     (environment,) = told
     assert not [name for name in environment if name.startswith(("BALLOONS_", "KUBE"))]
     assert environment["PATH"] == os.environ["PATH"]
+
+
+@pytest.mark.parametrize(
+    ("start_s", "cores", "share"),
+    [(2.4, 2, 0.5), (1.2, 2, 0.25), (0.1, 2, 0.2), (5.0, 2, 0.8), (3.84, 64, 0.8), (9.0, 64, 1.0)],
+    ids=["measured", "quick", "very quick", "slow", "slow, many cores", "very slow"],
+)
+def test_a_demo_has_an_api_server_as_small_on_any_machine(start_s: float, cores: int, share: float) -> None:
+    assert small_share(start_s, cores) == pytest.approx(share)
