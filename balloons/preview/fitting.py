@@ -387,7 +387,7 @@ class _State:
         there, new = self._fill(asked, count)
         left = count - there - new
         # A host that takes no more now never will: the emptiest is full or closed to them, and holds back the rest.
-        lowest = min((place.has(asked) for place in self._counted(asked)), default=MOST_PODS) if left else 0
+        lowest = min((place.has(asked) for place in self._counted(asked)), default=MOST_PODS)
         while left and (opened := self._open(asked, left)) is not None:
             _top_up(opened, asked, left, lowest)
             lowest = min(lowest, opened.has(asked))
