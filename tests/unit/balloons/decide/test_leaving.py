@@ -10,7 +10,7 @@ from balloons.decide.decision_and_reasons import LeaveNode, Memory, PoolDecision
 from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status_and_events import Standing, standing
 from tests.world import NOW, World, a_node, a_pool, later, nodes, work
-from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
+from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.selectors import LabelSelector
 from throttler.kube.taints import LEAVING_TAINTS, Taint, Toleration
 
@@ -164,6 +164,20 @@ def test_hold_leaves_a_new_node_to_the_work_of_one_that_goes() -> None:
     fleet.world.remove_node("n001")
     fleet.run(2)
     assert set(fleet.balloons()) == {"n000", "n002", "new", "newer"}
+
+
+@pytest.mark.parametrize("names", [("older", "newer"), ("newer", "older")])
+def test_of_two_kinds_of_machine_the_newest_is_left_to_the_work(names: tuple[str, ...]) -> None:
+    fleet = Fleet(3)
+    fleet.world.add(work("job", "n001"))
+    fleet.run(2)
+    fleet.taint("n001")
+    made_s = {"older": fleet.now.wall.timestamp() - 60.0, "newer": fleet.now.wall.timestamp()}
+    for name in names:
+        labels = {**KARPENTER, INSTANCE_TYPE_LABEL: f"gpu.{name}"}
+        fleet.world.nodes[name] = a_node(name, labels=labels, created_s=made_s[name])
+    fleet.run(2)
+    assert set(fleet.balloons()) == {"n000", "n002", "older"}
 
 
 def test_a_new_node_that_is_left_to_work_counts_once_for_max_size() -> None:

@@ -127,6 +127,7 @@ def test_checks_of_balloons_at_their_bounds(code: str, objects: Cluster, *, is_f
     ("code", "objects", "is_found"),
     [
         ("KB001", room(-11, priorityClassName="gone"), False),
+        ("KB001", merged({kinds.DEPLOYMENTS: [OURS]}, BY_CLUSTER_AUTOSCALER), False),
         ("KB002", merged(room(), default_class(-10)), True),
         ("KB002", merged(room(), default_class(-9)), False),
         ("KB002", merged(room(), LOWER, default_class(-15)), True),

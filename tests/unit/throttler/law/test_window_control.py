@@ -17,7 +17,7 @@ from tests.unit.throttler.law.looks import (
 from throttler.joins.joins import Joins
 from throttler.law import error_brake, govern, window_control, window_formulas
 from throttler.law.join_model import JoinFlow, JoinTime, Load, Slope, committed_at, with_counts
-from throttler.law.law_memory import LawMemory
+from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.server_health import examine
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason
@@ -467,8 +467,14 @@ def test_the_least_join_time_drifts_with_the_time_between_two_looks() -> None:
     joins = replace(facts.joins, join_s=120.0)
     after = govern.observed(facts.memory, facts.health, joins, SETTINGS, NOW_S)
     assert after.join_time == JoinTime(now_s=120.0, least_s=pytest.approx(88))
-    first = govern.observed(LawMemory(), facts.health, joins, SETTINGS, NOW_S)
-    assert first.join_time == JoinTime(now_s=120.0, least_s=120.0)
+
+
+@pytest.mark.parametrize(("learned", "least_s"), [(None, 120.0), (Learned(join_s=80.0), 80.0)])
+def test_the_first_look_of_a_process_lets_no_join_time_drift(learned: Learned | None, least_s: float) -> None:
+    facts = a_look()
+    joins = replace(facts.joins, join_s=120.0)
+    first = govern.observed(LawMemory.start(learned), facts.health, joins, SETTINGS, NOW_S)
+    assert first.join_time == JoinTime(now_s=120.0, least_s=least_s)
 
 
 def test_a_pause_for_errors_of_others_is_no_brake_in_a_row() -> None:
