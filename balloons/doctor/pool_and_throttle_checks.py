@@ -7,12 +7,12 @@ from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.object_fields import moment, name_of, namespace_of, part, parts, text, whole
 from balloons.decide.decision_and_reasons import Reason
 from balloons.doctor.check import Facts, Severity, Trouble, called, check, some
+from balloons.view.claim import Selectors
 from throttler.api.throttle_rules import RefusedThrottle
 from throttler.kube.cluster_autoscaler import MAX_SIZE
 from throttler.kube.custom_objects import Invalid
 from throttler.kube.metadata import owners_of
 from throttler.kube.quantities_and_durations import count
-from throttler.kube.selectors import matches
 from throttler.levers.lever import FIELD_MANAGER, HOLDER_ANNOTATION, THROTTLE_LABEL, Holder
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.levers.scheduling_gate import PACED_GATE
@@ -161,10 +161,10 @@ def fought_over(facts: Facts) -> Iterator[Trouble]:
 )
 def claimed_twice(facts: Facts) -> Iterator[Trouble]:
     """Nodes of two pools."""
-    pools = [pool for pool in seen_cluster.balloon_pools(facts.cluster) if not isinstance(pool, Invalid)]
+    pools = Selectors(pool for pool in seen_cluster.balloon_pools(facts.cluster) if not isinstance(pool, Invalid))
     twice: dict[tuple[str, ...], list[str]] = {}
     for node in facts.nodes:
-        names = tuple(sorted(str(pool.key) for pool in pools if matches(pool.spec.nodes.selector, node.labels)))
+        names = tuple(sorted(map(str, pools.of(node.labels))))
         if len(names) > 1:
             twice.setdefault(names, []).append(node.name)
     for names, nodes in sorted(twice.items()):

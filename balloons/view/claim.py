@@ -14,6 +14,7 @@ docs/decisions/0015-overlapping-pools.md.
 """
 
 import enum
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -173,13 +174,27 @@ class Claim:
 class Selectors:
     """Which pools select a node, in order, asked once per combination of the labels that any selector reads.
 
-    Thousands of nodes share a handful of combinations, so a node costs a few look-ups however many pools there are.
+    Thousands of nodes share a handful of combinations, so a node costs a few look-ups however many pools there are. Of
+    a thousand pools, each for the nodes of a team, one is looked at for the combinations of that team.
     """
 
     def __init__(self, pools: Iterable[BalloonPool]) -> None:
         self._pools = sorted(pools, key=precedence)
         self._keys = sorted({key for pool in self._pools for key in _keys_of(pool.spec.nodes.selector)})
         self._known: dict[tuple[str | None, ...], tuple[ObjectKey, ...]] = {}
+        listed = [
+            [part for part in requirements(pool.spec.nodes.selector) if part.operator == "In"] for pool in self._pools
+        ]
+        told = {(part.key, value) for parts in listed for part in parts for value in part.values}
+        values = Counter(key for key, _ in told)
+        self._by_value: dict[str, dict[str | None, list[int]]] = {}
+        """By label and value the pools, by their places, each by the one of its labels that has most values."""
+        self._others = [at for at, parts in enumerate(listed) if not parts]
+        for at, parts in enumerate(listed):
+            if parts:
+                part = max(parts, key=lambda part: values[part.key])
+                for value in {*part.values}:
+                    self._by_value.setdefault(part.key, {}).setdefault(value, []).append(at)
         self._places: dict[str, tuple[tuple[ObjectKey, ...], int]] = {}
         """By node: the pools that select it, and where it is in its owner's claim as last worked out."""
         self._hosts: frozenset[str] = frozenset()
@@ -197,7 +212,9 @@ class Selectors:
         if pools is None:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            pools = tuple(pool.key for pool in self._pools if matches(pool.spec.nodes.selector, labels))
+            able = (at for key, places in self._by_value.items() for at in places.get(labels.get(key), ()))
+            ordered = (self._pools[at] for at in sorted([*self._others, *able]))
+            pools = tuple(pool.key for pool in ordered if matches(pool.spec.nodes.selector, labels))
             self._known[read] = pools
         return pools
 

@@ -127,7 +127,7 @@ def test_a_pool_without_its_priority_class_freezes_all_and_removes_nothing() -> 
 
 
 def test_many_pools_cost_little_per_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each selector is asked once per combination of labels, however many nodes share it."""
+    """Each selector is asked once per combination of labels that it lists, however many nodes share it."""
     teams = [a_pool(f"t{i}", nodes=PoolNodes(LabelSelector({"team": str(i)})), created_s=float(i)) for i in range(100)]
     made = {f"n{i}": a_node(f"n{i}", labels={"team": str(i % 100)}) for i in range(500)}
     asked: list[Mapping[str, str]] = []
@@ -139,4 +139,4 @@ def test_many_pools_cost_little_per_node(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("balloons.view.claim.matches", counting)
     claims = claim_nodes(teams, made, {})
     assert all(len(claim.nodes) == 5 for claim in claims.values())
-    assert len(asked) == 100 * 100
+    assert len(asked) == 100

@@ -23,7 +23,7 @@ from tests.world import CLASS, NOW, World, a_node, a_pool, claim_nodes, later, n
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import Shared
 from throttler.kube.pod import MANAGED_BY, POOL_LABEL, SHAPE_LABEL, Pod, PodKind, PodWire, pod_from_wire
-from throttler.kube.selectors import LabelSelector, Requirement
+from throttler.kube.selectors import LabelSelector, Requirement, matches
 from throttler.kube.taints import Toleration
 
 PLATFORM = a_pool("gpu", created_s=100.0, namespace="platform")
@@ -343,6 +343,24 @@ def _sized(which: int, how: str) -> Any:
     spec = POOLS[which].spec
     changed = msgspec.structs.replace(spec, size=7, mode=Mode.HOLD) if how == "resized" else spec
     return msgspec.structs.replace(POOLS[which], spec=changed)
+
+
+some_labels = st.dictionaries(st.sampled_from("ab"), st.sampled_from("xyz"))
+some_parts = st.builds(
+    Requirement,
+    st.sampled_from("ab"),
+    st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"]),
+    st.lists(st.sampled_from("xyz"), min_size=1).map(tuple),
+)
+
+
+@given(st.lists(st.builds(LabelSelector, some_labels, st.lists(some_parts, max_size=2).map(tuple))), some_labels)
+def test_all_pools_that_select_a_node_are_found_the_first_of_them_first(
+    selectors: list[LabelSelector], labels: dict[str, str]
+) -> None:
+    pools = [a_pool(f"p{at}", created_s=at, nodes=PoolNodes(selector)) for at, selector in enumerate(selectors)]
+    found = Selectors(reversed(pools)).of(labels)
+    assert found == tuple(pool.key for pool in pools if matches(pool.spec.nodes.selector, labels))
 
 
 def test_nodes_that_come_and_go_for_months_are_not_all_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
