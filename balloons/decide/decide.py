@@ -50,7 +50,7 @@ from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, Node
 from throttler.kube.pod import PRIORITY_CLASS, SHAPE_LABEL, Pod
 from throttler.kube.reasons_and_events import MOST_ERROR_TEXT, Because, because
-from throttler.kube.selectors import can_match
+from throttler.kube.selectors import are_disjoint
 from throttler.levers.lever import Lane
 
 SWEEP_AFTER_S = 600.0
@@ -88,8 +88,8 @@ class Purse:
 
     def _lane_of(self, pool: BalloonPool) -> int | None:
         """The first lane that may be the pool's: where its labels do not tell, it is paced rather than not."""
-        labels = pool.spec.nodes.selector.match_labels
-        return next((i for i, lane in enumerate(self._lanes) if can_match(lane.nodes, labels)), None)
+        selector = pool.spec.nodes.selector
+        return next((i for i, lane in enumerate(self._lanes) if not are_disjoint(lane.nodes, selector)), None)
 
 
 def sweep(

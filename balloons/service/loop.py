@@ -250,11 +250,11 @@ class DecisionLoop:
 
     def _growth_of(self, pool: BalloonPool) -> PoolGrowth:
         memory = self._memory.pools.get(pool.key, PoolMemory())
-        labels = pool.spec.nodes.selector.match_labels
+        selector = pool.spec.nodes.selector
         if pool.spec.dry_run:
             # What it would like to have is nobody's demand, and none of it was let out.
-            return PoolGrowth(labels, 0, 0)
-        return PoolGrowth(labels, self._growth.get(pool.key, 0), memory.granted or 0)
+            return PoolGrowth(selector, 0, 0)
+        return PoolGrowth(selector, self._growth.get(pool.key, 0), memory.granted or 0)
 
     def _log_changes(self, decided: Decision) -> None:
         """One line per pool whose reason changed; the figures are in status and metrics."""

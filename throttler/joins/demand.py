@@ -31,7 +31,7 @@ from throttler.joins.joins import JoinRules
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind, Scheduling
 from throttler.kube.quantities_and_durations import Resources, fits
-from throttler.kube.selectors import Requirement, can_match, is_selected, meets
+from throttler.kube.selectors import LabelSelector, Requirement, are_contrary, can_match, is_selected, meets
 from throttler.kube.taints import untolerated
 
 
@@ -176,16 +176,19 @@ def _alike(pods: Iterable[Pod]) -> Iterable[tuple[Scheduling, list[Pod]]]:
 
 def may_use(pod: Pod, rules: JoinRules) -> bool:
     """Whether nothing that the pod asks of a node rules out the throttle's nodes."""
-    how, labels = pod.scheduling, rules.nodes.match_labels
+    how = pod.scheduling
     if how is None:
         return False
     if not can_match(rules.nodes, how.node_selector):
         return False
-    return not how.node_terms or any(_may_hold(term, labels) for term in how.node_terms)
+    return not how.node_terms or any(_may_hold(term, rules.nodes) for term in how.node_terms)
 
 
-def _may_hold(term: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
-    return all(meets(part, labels) for part in term if part.key in labels)
+def _may_hold(term: Sequence[Requirement], nodes: LabelSelector) -> bool:
+    labels = nodes.match_labels
+    if not all(meets(part, labels) for part in term if part.key in labels):
+        return False
+    return not any(are_contrary(part, own) for own in nodes.match_expressions for part in term)
 
 
 def _waits(pod: Pod, rules: JoinRules) -> bool:

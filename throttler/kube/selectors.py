@@ -88,17 +88,22 @@ def opposite(requirement: Requirement) -> Requirement:
 
 
 def are_contrary(one: Requirement, other: Requirement) -> bool:
-    """Whether no node can meet both; comparisons of numbers are contrary to nothing."""
+    """Whether no node can meet both; of two comparisons of numbers it is not told."""
     if one.key != other.key:
         return False
-    match sorted(((one.operator, one.values), (other.operator, other.values))):
-        case [("In", left), ("In", right)]:
-            return set(left).isdisjoint(right)
-        case [("In", left), ("NotIn", right)]:
-            return set(left) <= set(right)
-        case [("DoesNotExist", _), ("Exists" | "In", _)]:
-            return True
-    return False
+    for listed, part in ((one, other), (other, one)):
+        if listed.operator == "In":
+            return not any(meets(part, {listed.key: value}) for value in listed.values)
+    return {one.operator, other.operator} == {"DoesNotExist", "Exists"}
+
+
+def are_disjoint(one: LabelSelector, other: LabelSelector) -> bool:
+    """Whether it can be told that no node has both; labels of which only one of them speaks tell nothing."""
+    if any(other.match_labels.get(key, value) != value for key, value in one.match_labels.items()):
+        return True
+    if not (one.match_expressions or other.match_expressions):
+        return False
+    return any(are_contrary(own, part) for own in requirements(one) for part in requirements(other))
 
 
 def _compares(how: str, value: str | None, bounds: Sequence[str]) -> bool:

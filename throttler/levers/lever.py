@@ -30,7 +30,7 @@ from throttler.kube.metadata import KindNames, LimitedObject, ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.reasons_and_events import Because, Sentence
-from throttler.kube.selectors import Labels, LabelSelector
+from throttler.kube.selectors import LabelSelector
 
 FIELD_MANAGER = "kube-balloons-throttle"
 """Who owns the fields that a throttle writes, in `metadata.managedFields`."""
@@ -211,9 +211,9 @@ class LeverScene:
 
 @dataclass(frozen=True, slots=True)
 class PoolGrowth:
-    """What one Headroom pool wants: its nodes carry `labels`; `lacking` nodes are wanted, `granted` were let out."""
+    """What one Headroom pool wants: `selector` selects its nodes; `lacking` ones are wanted, `granted` were let out."""
 
-    labels: Labels
+    selector: LabelSelector
     lacking: int
     granted: int
 

@@ -102,17 +102,19 @@ class Makers:
 
     def of(self, how: Scheduling) -> list[NodePool]:
         """The pools that may make a machine on which the pod may run."""
-        looks = [self._carrying(key, value) for key, value in how.node_selector.items()]
+        looks = [self._carrying(key, (value,)) for key, value in how.node_selector.items()]
+        if len(how.node_terms) == 1:
+            looks += [self._carrying(part.key, part.values) for part in how.node_terms[0] if part.operator == "In"]
         return [pool for pool in min(looks, key=len, default=self._pools) if may_make(pool, how)]
 
-    def _carrying(self, key: str, value: str) -> Sequence[NodePool]:
+    def _carrying(self, key: str, values: Iterable[str]) -> Sequence[NodePool]:
         if key not in self._by_label:
-            values: dict[str | None, list[NodePool]] = {}
+            carried: dict[str | None, list[NodePool]] = {}
             for pool in self._pools:
-                values.setdefault(_labels_of(pool).get(key), []).append(pool)
-            self._by_label[key] = values
-        values = self._by_label[key]
-        return [*values.get(value, ()), *values.get(None, ())]
+                carried.setdefault(_labels_of(pool).get(key), []).append(pool)
+            self._by_label[key] = carried
+        carried = self._by_label[key]
+        return [pool for value in (*dict.fromkeys(values), None) for pool in carried.get(value, ())]
 
 
 def _labels_of(pool: NodePool) -> Mapping[str, str]:
@@ -179,8 +181,9 @@ class WaitingWork:
 def waiting_work(context: LeverContext) -> WaitingWork:
     """What waits for Karpenter's machines: pods, and balloons that Headroom pools want."""
     anywhere = (Toleration(operator="Exists"),)
+    wanted = ((pool.selector, pool.lacking) for pool in context.growth if pool.lacking > 0)
     balloons = (
-        Crowd(Scheduling(anywhere, dict(pool.labels)), {}, pool.lacking) for pool in context.growth if pool.lacking > 0
+        Crowd(Scheduling(anywhere, own.match_labels, (own.match_expressions,)), {}, lacking) for own, lacking in wanted
     )
     pods = _regardless_of_owner(waiting_crowds(context.scene.unplaced, context.rules, context.machines))
     boot_s, join_s = context.joins.boot_s, context.joins.join_s

@@ -20,7 +20,7 @@ from throttler.joins.joins import JoinRules, Joins, JoinWorld, total_joins
 from throttler.joins.requested_machines import GroupsOf, share_groups
 from throttler.kube.karpenter import NodePool
 from throttler.kube.reasons_and_events import MOST_ERROR_TEXT
-from throttler.kube.selectors import can_match
+from throttler.kube.selectors import are_disjoint
 from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, Learned, learned_of, learned_of_status
 from throttler.law.settings import UNLIMITED, law_settings
@@ -323,8 +323,8 @@ def _case(
     growth = tuple(
         pool
         for pool in view.growth
-        if can_match(throttle.spec.nodes, pool.labels)
-        and not any(can_match(other.spec.nodes, pool.labels) for other in older)
+        if not are_disjoint(throttle.spec.nodes, pool.selector)
+        and all(are_disjoint(other.spec.nodes, pool.selector) for other in older)
     )
     name = throttle.metadata.name
     memory = memories.get(name) or _first_memory(throttle, view)

@@ -30,6 +30,12 @@ def test_a_pool_whose_nodes_nobody_paces_is_not_bounded() -> None:
     assert purse.left(a_pool("gpu")) is None
 
 
+def test_a_pool_whose_expressions_tell_takes_from_no_other_lane() -> None:
+    """It was bounded by the throttle that came first, with whose nodes it has nothing to do."""
+    both = LabelSelector(match_expressions=(Requirement("pool", "In", ("gpu", "tpu")),))
+    assert Purse((Lane(CPU, 3), Lane(GPU, 5))).left(a_pool("gpu", nodes=PoolNodes(both))) == 5
+
+
 def test_a_pool_is_paced_where_its_labels_do_not_tell() -> None:
     assert Purse((Lane(LabelSelector({"zone": "a"}), 4),)).left(a_pool("gpu")) == 4
 

@@ -23,7 +23,7 @@ from throttler.joins.joins import JoinWorld
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import INSTANCE_TYPE_LABEL
-from throttler.kube.selectors import Requirement, meets
+from throttler.kube.selectors import LabelSelector, Requirement, meets
 from throttler.levers.lever import Lane, PoolGrowth
 from throttler.service.tick import Memories, decide_throttles
 
@@ -85,7 +85,7 @@ class Groups:
         groups = tuple(NodeGroup(group, count + booting.count(group), count) for group, count in counts.items())
         world = JoinWorld(nodes=self.world.nodes, autoscaler=AutoscalerStatus(groups, WALL_S + self.now_s))
         granted = self.memory.pools.get(POOL_KEY, PoolMemory()).granted or 0
-        growth = (PoolGrowth({"pool": "gpu"}, self.lacking, granted),)
+        growth = (PoolGrowth(LabelSelector({"pool": "gpu"}), self.lacking, granted),)
         throttle = a_throttle(nodes={"matchLabels": {"pool": "gpu"}}, levers={"capacityQuota": {"name": "q"}})
         view = a_view(self.now_s, world=world, growth=growth, scene={"versions": QUOTAS_SERVED})
         turns, self.memories = decide_throttles((throttle,), view, self.memories)

@@ -101,7 +101,7 @@ async def test_the_throttle_is_told_at_once_what_pools_lack_and_were_granted() -
     first, second = scene.pacing.seen[:2]
     assert [(g.lacking, g.granted) for g in first.growth] == [(0, 0)]
     assert [(g.lacking, g.granted) for g in second.growth] == [(10, 3)]
-    assert first.growth[0].labels == {"pool": "gpu"}
+    assert first.growth[0].selector.match_labels == {"pool": "gpu"}
     assert list(second.pods) == list(second.nodes) == ["n1"]
 
 

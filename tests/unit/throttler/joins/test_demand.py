@@ -21,11 +21,11 @@ from throttler.joins.demand import (
     nodes_of,
     waiting_crowds,
 )
-from throttler.joins.joins import Joins, JoinWorld
+from throttler.joins.joins import JoinRules, Joins, JoinWorld
 from throttler.kube.metadata import OwnerReference
 from throttler.kube.pod import Pod, PodKind
 from throttler.kube.quantities_and_durations import parse_resources
-from throttler.kube.selectors import Requirement
+from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.kube.taints import Taint, Toleration
 
 IN_A, IN_B = Requirement("pool", "In", ("a",)), Requirement("pool", "In", ("b",))
@@ -48,6 +48,13 @@ def test_one_term_of_an_affinity_has_to_be_met_as_far_as_the_selector_tells(
     terms: tuple[tuple[Requirement, ...], ...], is_possible: bool
 ) -> None:
     assert may_use(pending("p", node_terms=terms), RULES) is is_possible
+
+
+@pytest.mark.parametrize(("term", "is_possible"), [(IN_A, True), (IN_B, False), (ELSEWHERE, True)])
+def test_a_throttle_that_names_its_nodes_by_expressions_is_judged_so(term: Requirement, *, is_possible: bool) -> None:
+    """Pods for the nodes of one throttle took half of the window from those of another."""
+    rules = JoinRules(nodes=LabelSelector({}, (Requirement("pool", "In", ("a", "c")),)))
+    assert may_use(pending("p", node_terms=((term,),)), rules) is is_possible
 
 
 def test_a_node_selector_that_contradicts_the_throttles_rules_its_nodes_out() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.kube.selectors import LabelSelector, Requirement, matches, meets
+from throttler.kube.selectors import LabelSelector, Requirement, are_disjoint, matches, meets
 
 LABELS = {"pool": "gpu", "gpus": "8", "empty": ""}
 WORDS = st.sampled_from(["", "a", "b"])
@@ -53,3 +53,33 @@ def test_opposite_operators_never_agree(key: str, values: list[str], labels: dic
         assert meets(Requirement(key, one, tuple(values)), labels) != meets(
             Requirement(key, other, tuple(values)), labels
         )
+
+
+PARTS = st.builds(
+    Requirement,
+    WORDS,
+    st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"]),
+    st.lists(WORDS, min_size=1, max_size=2).map(tuple),
+)
+SELECTORS = st.builds(LabelSelector, st.dictionaries(WORDS, WORDS, max_size=2), st.lists(PARTS, max_size=2).map(tuple))
+
+
+@given(SELECTORS, SELECTORS, st.dictionaries(WORDS, WORDS, max_size=3))
+def test_no_node_has_what_two_disjoint_selectors_ask_for(
+    one: LabelSelector, other: LabelSelector, labels: dict[str, str]
+) -> None:
+    assert not (are_disjoint(one, other) and matches(one, labels) and matches(other, labels))
+    assert are_disjoint(one, other) == are_disjoint(other, one)
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "is_told"),
+    [
+        ("In", ("b", "c"), True), ("In", ("a", "b"), False), ("NotIn", ("a",), True), ("NotIn", ("b",), False),
+        ("Exists", (), False), ("DoesNotExist", (), True), ("Gt", ("4",), True),
+    ],
+)  # fmt: skip
+def test_one_label_tells_that_no_node_has_both(operator: str, values: tuple[str, ...], *, is_told: bool) -> None:
+    other = LabelSelector({}, (Requirement("pool", operator, values),))
+    assert are_disjoint(LabelSelector({"pool": "a"}), other) is is_told
+    assert not are_disjoint(LabelSelector({"zone": "a"}), other)

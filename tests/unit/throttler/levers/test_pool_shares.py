@@ -18,8 +18,9 @@ from throttler.joins.demand import Crowd
 from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.metadata import OwnerReference
+from throttler.kube.node import KARPENTER_POOL_LABEL
 from throttler.kube.pod import Pod, Scheduling
-from throttler.kube.selectors import Requirement
+from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.kube.taints import Toleration
 from throttler.levers.lever import (
     Clocks,
@@ -86,10 +87,18 @@ def test_pods_that_ask_the_same_are_one_crowd_whoever_owns_them() -> None:
 
 
 def test_balloons_that_a_pool_lacks_wait_for_its_own_nodes_whatever_their_taints() -> None:
-    growth = (PoolGrowth({"pool": "gpu"}, lacking=3, granted=1), PoolGrowth({"pool": "cpu"}, lacking=0, granted=0))
+    gpu, cpu = LabelSelector({"pool": "gpu"}), LabelSelector({"pool": "cpu"})
+    growth = (PoolGrowth(gpu, lacking=3, granted=1), PoolGrowth(cpu, lacking=0, granted=0))
     (crowd,) = waiting(growth=growth).crowds
     assert (crowd.nodes, crowd.how.node_selector) == (3, {"pool": "gpu"})
     assert may_make(a_pool(labels={"pool": "gpu"}, taints=[{"key": "x", "effect": "NoSchedule"}]), crowd.how)
+
+
+def test_balloons_wait_for_no_node_pool_that_their_pools_expressions_rule_out() -> None:
+    """Room was given to the pool that Karpenter prefers, where no balloon could go, until it seemed to be dry."""
+    web = Requirement(KARPENTER_POOL_LABEL, "In", ("web-a", "web-b"))
+    (crowd,) = waiting(growth=(PoolGrowth(LabelSelector({}, (web,)), lacking=3, granted=0),)).crowds
+    assert [may_make(a_pool(name), crowd.how) for name in ("web-a", "gpu")] == [True, False]
 
 
 @pytest.mark.parametrize(

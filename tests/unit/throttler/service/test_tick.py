@@ -23,13 +23,15 @@ from throttler.joins.count_joins import count_joins
 from throttler.joins.joins import JoinWorld
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.karpenter import NodePool
-from throttler.kube.selectors import LabelSelector
+from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.kube.taints import Taint, Toleration
 from throttler.law.govern import govern
 from throttler.levers.lever import THROTTLE_LABEL, Lane, LeverState, PoolGrowth
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.service.tick import Memories, TickView, Turn, decide_throttles
 
+A, B = LabelSelector({"pool": "a"}), LabelSelector({"pool": "b"})
+NOT_A = {"matchExpressions": [{"key": "pool", "operator": "NotIn", "values": ["a"]}]}
 PODS = tuple(pending(f"p{i}") for i in range(60))
 LIMITS: dict[str, Any] = {
     "nodes": {"matchLabels": {"pool": "a"}},
@@ -181,13 +183,13 @@ def test_headroom_grows_by_the_allowance_less_what_was_let_out() -> None:
     story = Story(a_throttle(nodes={"matchLabels": {"pool": "a"}}))
     there = waiting(unplaced=())
     story.after(0, world=there)
-    pool = PoolGrowth({"pool": "a"}, lacking=30, granted=0)
+    pool = PoolGrowth(A, lacking=30, granted=0)
     (turn,) = story.after(5, world=there, growth=(pool,))
     assert turn.findings.joins.waiting == 30
     assert turn.lane is not None
     allowance = turn.lane.allowance
     assert allowance > 0
-    out = PoolGrowth({"pool": "a"}, lacking=30, granted=allowance)
+    out = PoolGrowth(A, lacking=30, granted=allowance)
     (turn,) = story.after(0.1, world=there, growth=(out,))
     assert turn.lane is not None
     assert turn.lane.allowance <= 1
@@ -205,7 +207,7 @@ FULL = tuple(a_node(f"new{i}", age_s=-1000, is_ready=False, labels={"pool": "b"}
 def lane_of(spec: dict[str, Any], world: JoinWorld, **more: Any) -> Lane | None:
     """The lane while a Headroom pool waits for machines that it was granted."""
     story = Story(a_throttle(**spec), a_throttle("other", nodes={"matchLabels": {"pool": "b"}}))
-    more = {"scene": {"limited": (a_pool(),)}, "growth": (PoolGrowth({"pool": "a"}, 5, 5),), **more}
+    more = {"scene": {"limited": (a_pool(),)}, "growth": (PoolGrowth(A, 5, 5),), **more}
     for _ in range(3):
         turn, _ = story.after(5, world=world, **more)
     return turn.lane
@@ -246,15 +248,23 @@ def test_a_pool_grows_in_the_lane_of_the_oldest_throttle_that_paces_its_nodes() 
     new = a_throttle("new", created="2026-02-01T00:00:00Z")
     story = Story(old, new)
     story.after(0)
-    turns = story.after(5, growth=(PoolGrowth({"pool": "a"}, 7, 0), PoolGrowth({"pool": "b"}, 3, 0)))
+    turns = story.after(5, growth=(PoolGrowth(A, 7, 0), PoolGrowth(B, 3, 0)))
     assert [turn.findings.joins.waiting for turn in turns] == [7, 3]
     assert [turn.lane.nodes for turn in turns if turn.lane] == [LabelSelector({"pool": "a"}), LabelSelector()]
+
+
+def test_a_pool_that_names_its_nodes_by_expressions_is_demand_of_the_throttle_that_paces_them() -> None:
+    story = Story(a_throttle("old", nodes={"matchLabels": {"pool": "a"}}), a_throttle("new", nodes=NOT_A))
+    story.after(0)
+    either = LabelSelector({}, (Requirement("pool", "In", ("b", "c")),))
+    turns = story.after(5, growth=(PoolGrowth(either, 7, 0),))
+    assert [turn.findings.joins.waiting for turn in turns] == [0, 7]
 
 
 def test_several_throttles_share_one_window() -> None:
     wanted = [a_throttle(name, nodes={"matchLabels": {"pool": name}}, window={"initial": 8, "max": 8}) for name in "ab"]
     story = Story(*wanted)
-    growth = tuple(PoolGrowth({"pool": name}, 30, 0) for name in "ab")
+    growth = tuple(PoolGrowth(LabelSelector({"pool": name}), 30, 0) for name in "ab")
     total = 0
     for _ in range(8):
         turns = story.after(1, growth=growth)
@@ -377,7 +387,7 @@ def test_a_throttle_that_tries_things_out_shows_what_it_would_allow_and_takes_no
     turn = grown(Story(tries))
     assert turn.findings.verdict is not None
     assert turn.findings.verdict.allowance > 0
-    growth = tuple(PoolGrowth({"pool": name}, 30, 0) for name in "ab")
+    growth = tuple(PoolGrowth(LabelSelector({"pool": name}), 30, 0) for name in "ab")
     other = a_throttle("b", nodes={"matchLabels": {"pool": "b"}}, window={"initial": 8, "max": 8})
 
     def lanes(*wanted: StoredThrottle) -> list[int]:
@@ -432,7 +442,7 @@ def test_what_the_last_process_learned_is_where_the_next_one_begins() -> None:
     throttle = msgspec.structs.replace(a_throttle(), status=status)
     story = Story(throttle)
     story.after(0)
-    (turn,) = story.after(5, growth=(PoolGrowth({}, 100, 0),))
+    (turn,) = story.after(5, growth=(PoolGrowth(LabelSelector({}), 100, 0),))
     assert turn.findings.verdict is not None
     assert turn.findings.verdict.window > 16
 
@@ -443,7 +453,7 @@ def test_what_one_throttle_has_in_flight_uses_up_no_other_ones_bound() -> None:
     many = a_throttle("many", nodes={"matchLabels": {"pool": "b"}}, levers={"nodePoolLimits": {}})
     coming = [a_node(f"b{at}", labels={"pool": "b"}, age_s=5, is_ready=False) for at in range(12)]
     world = a_world(a_node("old", age_s=9999), *coming, pods=daemons_on("old", CNI, LOGS))
-    growth = (PoolGrowth({"pool": "a"}, 10, 0), PoolGrowth({"pool": "b"}, 30, 0))
+    growth = (PoolGrowth(A, 10, 0), PoolGrowth(B, 30, 0))
     story = Story(few, many)
     story.after(0)
     for _ in range(3):
