@@ -15,6 +15,7 @@ import msgspec
 from throttler.api.throttle import JoinThrottle
 from throttler.api.throttle_rules import StoredThrottle
 from throttler.joins.count_joins import count_joins
+from throttler.joins.demand import nodes_of
 from throttler.joins.join_memory import JoinMemory
 from throttler.joins.joins import JoinRules, Joins, JoinWorld, total_joins
 from throttler.joins.requested_machines import GroupsOf, share_groups
@@ -404,7 +405,10 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         left_out=left_out(view.scene.of(NodePool), case.throttle, joins.pacing(case.name)),
         is_autoscaler_silent=own.joins.booting_by_groups > 0 and _is_silent(case, view),
     )
-    turn = Turn(stored=case.throttle, findings=findings, lane=_lane(case, room))
+    let_go = SCHEDULING_GATES.remembered(levers).released - SCHEDULING_GATES.remembered(memory.levers).released
+    taken = nodes_of((pod for pod in hoping if pod.uid in let_go), context.machines)
+    taken += own.joins.released if case.rules.has_ceiling else 0
+    turn = Turn(stored=case.throttle, findings=findings, lane=_lane(case, room, taken))
     return turn, replace(memory, levers=levers, room=_usable(room, case, view, findings.levers))
 
 
@@ -438,8 +442,11 @@ def _room(case: _Case, view: TickView, verdict: Verdict | None, joins: _Joins) -
     )
 
 
-def _lane(case: _Case, room: LeverBudget) -> Lane | None:
-    """Where no ceiling bounds the autoscaler, it orders for a balloon that waits whatever the window is."""
+def _lane(case: _Case, room: LeverBudget, taken: int = 0) -> Lane | None:
+    """What gates have left of the allowance: pods that they let go have `taken` so many nodes of it.
+
+    Where no ceiling bounds the autoscaler, it orders for a balloon that waits whatever the window is.
+    """
     if case.is_idle:
         return None
     may_order = room.may_move and room.allowance + room.spare > 0
@@ -449,7 +456,7 @@ def _lane(case: _Case, room: LeverBudget) -> Lane | None:
     nodes, granted = case.throttle.spec.nodes, sum(pool.granted for pool in case.growth)
     # Balloons that an earlier allowance let out: of these, as many as nodes are waited for at all may still have no
     # machine on its way.
-    free = max(0, room.allowance - min(granted, room.waiting))
+    free = max(0, room.allowance - taken - min(granted, room.waiting))
     return Lane(nodes, free if room.may_move else 0, is_shut)
 
 

@@ -28,6 +28,7 @@ from throttler.kube.taints import Taint, Toleration
 from throttler.law.govern import govern
 from throttler.levers.lever import THROTTLE_LABEL, Lane, LeverState, PoolGrowth
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
+from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.tick import Memories, TickView, Turn, decide_throttles
 
 A, B = LabelSelector({"pool": "a"}), LabelSelector({"pool": "b"})
@@ -193,6 +194,23 @@ def test_headroom_grows_by_the_allowance_less_what_was_let_out() -> None:
     (turn,) = story.after(0.1, world=there, growth=(out,))
     assert turn.lane is not None
     assert turn.lane.allowance <= 1
+
+
+@pytest.mark.parametrize("ceiling", [{}, {"nodePoolLimits": {}}])
+def test_headroom_gets_what_gates_leave_of_the_allowance(ceiling: dict[str, Any]) -> None:
+    """Both were given all of it, so that a window of 8 was filled with 16 machines at once."""
+    story = Story(a_throttle(**{**LIMITS, "levers": {"schedulingGates": {}, **ceiling}}))
+    gated = tuple(pending(f"g{at}", gates=(PACED_GATE,), is_gated=True, is_tried=False) for at in range(5))
+    more: dict[str, Any] = {"scene": {"limited": (a_pool(),)}, "growth": (PoolGrowth(A, 30, 0),)}
+    story.after(0, world=waiting(unplaced=()))
+    (turn,) = story.after(10, world=waiting(unplaced=gated), **more)
+    assert turn.findings.verdict is not None
+    assert turn.lane is not None
+    assert len([write for write in turn.lever_writes if write.kind == "Pod"]) == 5
+    assert turn.lane.allowance == turn.findings.verdict.allowance - 5 > 0
+    (turn,) = story.after(2, world=waiting(unplaced=tuple(pending(pod.key.name) for pod in gated)), **more)
+    assert turn.lane is not None
+    assert turn.lane.allowance <= 3, "they are not ordered yet"
 
 
 def test_headroom_is_not_paced_where_the_throttle_says_so() -> None:
