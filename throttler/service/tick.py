@@ -27,6 +27,7 @@ from throttler.law.law_memory import LawMemory, Learned, learned_of, learned_of_
 from throttler.law.settings import UNLIMITED, law_settings
 from throttler.law.verdict import Verdict
 from throttler.levers.lever import (
+    TURN_S,
     Lane,
     LeverBudget,
     LeverContext,
@@ -222,6 +223,7 @@ def decide_throttles(
     # What was under way of throttles that cannot be counted now counts on for a while.
     uncounted = [cases[name].memory.last for name, result in counts.items() if isinstance(result, _Failure)]
     joins = _Joins(
+        now_s,
         cases,
         {name: result for name, result in counts.items() if not isinstance(result, _Failure)},
         tuple(last.joins for last in uncounted if last is not None and last.may_hold(now_s)),
@@ -278,12 +280,15 @@ class _Counted:
 
     joins: Joins
     memory: JoinMemory
+    reserved: int = 0
+    """Of the urgent ones that wait, those that find its reserved lane free."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Joins:
     """The joins of every throttle that could be counted, and the last ones of those that could not."""
 
+    now_s: float
     cases: Mapping[str, _Case]
     by_name: Mapping[str, _Counted]
     uncounted: tuple[Joins, ...]
@@ -298,10 +303,21 @@ class _Joins:
         """Whether the total is of more than one throttle's."""
         return len(self.by_name) + len(self.uncounted) > 1
 
-    def share(self, name: str, amount: int, wants: Callable[[Joins], int]) -> int:
-        """One throttle's fair part; those that hold nobody back take none from others."""
-        hungry = {other: wants(own.joins) for other, own in self.by_name.items() if self._takes_part(other, name)}
-        return fair_shares(amount, hungry).get(name, 0)
+    def share(self, name: str, amount: int, *wants: Callable[[_Counted], int]) -> int:
+        """One throttle's fair part; those that hold nobody back take none from others. The first of `wants` goes first.
+
+        A full window gives one place at a time: what does not divide goes to each in turn, or the first of them would
+        get all of it.
+        """
+        taking = {other: own for other, own in self.by_name.items() if self._takes_part(other, name)}
+        names = sorted(taking)
+        begin = int(self.now_s // TURN_S) % max(1, len(names))
+        shares = dict.fromkeys((*names[begin:], *names[:begin]), 0)
+        for want in wants:
+            more = {other: want(taking[other]) - shares[other] for other in shares}
+            for other, count in fair_shares(amount - sum(shares.values()), more, tuple(shares)).items():
+                shares[other] += count
+        return shares.get(name, 0)
 
     def pacing(self, name: str) -> list[JoinThrottle]:
         """This throttle, and all others that hold somebody back."""
@@ -355,7 +371,8 @@ def _count(case: _Case, view: TickView) -> _Counted:
         autoscaler=case.groups.status if case.groups else None,
     )
     joins, memory = count_joins(world, case.memory.joins, case.rules, view.scene.moment.now_s)
-    return _Counted(joins, memory)
+    reserved = max(0, min(joins.urgent, case.throttle.spec.reserved.nodes - joins.in_flight))
+    return _Counted(joins, memory, reserved)
 
 
 def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMemory]:
@@ -369,9 +386,8 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
             # The law looks at the joins of all throttles, and the bound is of this one's.
             settings = replace(settings, max_in_flight=UNLIMITED)
         verdict, law = govern(signals, joins.total, memory.law, settings, now_s)
-        allowance = (
-            joins.share(case.name, verdict.allowance, lambda own_joins: own_joins.waiting) if view.may_move else 0
-        )
+        asked = joins.share(case.name, verdict.allowance, lambda own: own.reserved, lambda own: own.joins.waiting)
+        allowance = asked if view.may_move else 0
         if joins.are_several:
             allowance = max(0, min(allowance, most))
             verdict = replace(verdict, spare=max(0, min(verdict.spare, most - allowance)))
@@ -428,7 +444,7 @@ def _room(case: _Case, view: TickView, verdict: Verdict | None, joins: _Joins) -
     spare = joins.share(case.name, verdict.spare, lambda _: verdict.spare) if verdict else 0
     # More than the window in pods that fit nowhere must not all start at once on the day when they fit.
     hopeless = own.hopeless if own.hopeless > allowance + spare else 0
-    admit = joins.share(case.name, verdict.admit, lambda own_joins: own_joins.held) if verdict else 0
+    admit = joins.share(case.name, verdict.admit, lambda own: own.joins.held) if verdict else 0
     return LeverBudget(
         existing=own.registered,
         booting=own.booting,

@@ -1,0 +1,155 @@
+"""Several throttles on one cluster that goes on, in virtual time: what each of them gets of the common window."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.unit.throttler.joins.cluster import CNI, LOGS, a_claim, a_node, a_world, daemons_on, pending
+from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
+from throttler.api.throttle import JoinThrottle
+from throttler.joins.joins import JoinWorld
+from throttler.kube.taints import Taint
+from throttler.levers.lever import LeverWrite
+from throttler.levers.scheduling_gate import PACED_GATE
+from throttler.service.tick import Memories, Turn, decide_throttles
+
+PACED = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
+STEP_S, LOOK_S, BOOT_S, JOIN_S = 2.0, 10.0, 20.0, 20.0
+NARROW = {"initial": 4, "max": 4}
+
+
+@dataclass
+class Job:
+    """A whole-node pod for nodes of one pool, and its machine; times are of the story, None before it happened."""
+
+    name: str
+    pool: str
+    is_gated: bool = False
+    is_tainted: bool = False
+    ordered_s: float | None = None
+    registered_s: float | None = None
+    let_in_s: float | None = None
+    usable_s: float | None = None
+
+    def go_on(self, now_s: float) -> None:
+        if self.registered_s is None and self.ordered_s is not None and now_s >= self.ordered_s + BOOT_S:
+            self.registered_s, self.let_in_s = now_s, None if self.is_tainted else now_s
+        elif self.usable_s is None and self.let_in_s is not None and now_s >= self.let_in_s + JOIN_S:
+            self.usable_s = now_s
+
+
+def jobs(pool: str, count: int, **more: bool) -> list[Job]:
+    return [Job(f"{pool}{at}", pool, **more) for at in range(count)]
+
+
+@dataclass
+class Story:
+    """The cluster; `ceilings` name the throttle whose ceiling bounds what is ordered of a pool, if one does."""
+
+    throttles: tuple[JoinThrottle, ...]
+    jobs: list[Job]
+    ceilings: dict[str, str] = field(default_factory=dict)
+    now_s: float = 0.0
+    memories: Memories = field(default_factory=dict)
+
+    def usable(self) -> dict[str, int]:
+        return {pool: sum(job.usable_s is not None for job in self.jobs if job.pool == pool) for pool in self.pools}
+
+    @property
+    def pools(self) -> list[str]:
+        return sorted({job.pool for job in self.jobs})
+
+    def after(self, seconds: float) -> tuple[Turn, ...]:
+        until_s = self.now_s + seconds
+        while self.now_s < until_s:
+            self.now_s += STEP_S
+            for job in self.jobs:
+                job.go_on(self.now_s)
+            names = tuple(throttle.metadata.name for throttle in self.throttles)
+            view = a_view(self.now_s, self._world(), names=names)
+            turns, self.memories = decide_throttles(self.throttles, view, self.memories)
+            self._write(write for turn in turns for write in turn.lever_writes)
+            if self.now_s % LOOK_S == 0.0:
+                self._order({turn.name: turn for turn in turns})
+        return turns
+
+    def _write(self, writes: Iterable[LeverWrite]) -> None:
+        known = {job.name: job for job in self.jobs}
+        for job in (known[write.key.name] for write in writes if write.key.name in known):
+            job.is_gated = False
+            job.let_in_s = self.now_s if job.registered_s is not None and job.let_in_s is None else job.let_in_s
+
+    def _order(self, turns: dict[str, Turn]) -> None:
+        for pool in self.pools:
+            todo = [job for job in self.jobs if job.pool == pool and not job.is_gated and job.ordered_s is None]
+            if pool in self.ceilings:
+                verdict = turns[self.ceilings[pool]].findings.verdict
+                assert verdict is not None
+                todo = todo[: verdict.allowance + verdict.spare]
+            for job in todo:
+                job.ordered_s = self.now_s
+
+    def _world(self) -> JoinWorld:
+        nodes = [a_node(f"old-{pool}", age_s=9999, labels={"pool": pool}) for pool in self.pools]
+        pods = [pod for node in nodes for pod in daemons_on(node.name, CNI, LOGS)]
+        waiting, claims = [], []
+        for job in self.jobs:
+            is_usable, gates = job.usable_s is not None, (PACED_GATE,) if job.is_gated else ()
+            if job.ordered_s is not None:
+                is_registered, pool = job.registered_s is not None, job.pool
+                claim = a_claim(f"c-{job.name}", age_s=-job.ordered_s, is_registered=is_registered, pool=pool)
+                node = job.name if is_registered else ""
+                status = msgspec.structs.replace(claim.status, node_name=node)
+                claims.append(msgspec.structs.replace(claim, status=status))
+            if job.registered_s is not None:
+                taints = (Taint(PACED, "NoSchedule"),) if job.let_in_s is None else ()
+                more: dict[str, Any] = {"is_ready": is_usable or bool(taints), "taints": taints}
+                nodes.append(a_node(job.name, age_s=-job.registered_s, labels={"pool": job.pool}, **more))
+                pods += daemons_on(job.name, CNI, LOGS, is_running=is_usable)
+            how = {"node_selector": {"pool": job.pool}, "gates": gates, "is_gated": job.is_gated}
+            pod = pending(job.name, is_tried=not job.is_gated, **how)
+            if is_usable:
+                pods.append(msgspec.structs.replace(pod, node=job.name, scheduling=None))
+            else:
+                waiting.append(pod)
+        return replace(a_world(*nodes, pods=pods, claims=tuple(claims)), unplaced=tuple(waiting))
+
+
+def of_pool(pool: str, **spec: Any) -> JoinThrottle:
+    """A throttle of the same name."""
+    return a_throttle(pool, nodes={"matchLabels": {"pool": pool}}, **spec)
+
+
+CEILING = {"nodePoolLimits": {}}
+LEVERS: dict[str, dict[str, Any]] = {
+    "gates": {"schedulingGates": {}},
+    "taints": {"startupTaint": {"key": PACED}},
+    "ceilings": CEILING,
+}
+
+
+@pytest.mark.parametrize("lever", LEVERS)
+def test_a_full_window_gives_each_throttle_its_turn(lever: str) -> None:
+    """Each join that ends leaves one place: all of them went to the throttle whose name comes first."""
+    throttles = tuple(of_pool(pool, window=NARROW, levers=LEVERS[lever]) for pool in "ab")
+    marks = {"is_gated": lever == "gates", "is_tainted": lever == "taints"}
+    ceilings = {"a": "a", "b": "b"} if lever == "ceilings" else {}
+    story = Story(throttles, jobs("a", 40, **marks) + jobs("b", 40, **marks), ceilings)
+    story.after(200)
+    usable = story.usable()
+    assert sum(usable.values()) >= 16
+    assert min(usable.values()) >= 0.7 * max(usable.values())
+
+
+def test_small_demand_of_one_throttle_passes_a_window_that_others_fill() -> None:
+    """The reserved lane was for whoever's name comes first."""
+    story = Story(tuple(of_pool(pool, window=NARROW, levers=CEILING) for pool in "abz"), jobs("a", 60) + jobs("b", 60))
+    story.ceilings = {pool: pool for pool in "abz"}
+    story.after(60)
+    (small,) = jobs("z", 1)
+    story.jobs.append(small)
+    story.after(10)
+    assert small.ordered_s is not None
