@@ -216,7 +216,8 @@ def decide_throttles(
     status = None if view.missing else view.world.autoscaler
     groups = share_groups(status, view.world.nodes.values(), known) if status else {}
     cases = {
-        throttle.metadata.name: _case(throttle, known[:i], view, memories, groups) for i, throttle in enumerate(known)
+        throttle.metadata.name: _case(throttle, known[:i], known, view, memories, groups)
+        for i, throttle in enumerate(known)
     }
     counts = {name: _tried(partial(_count, case, view)) for name, case in cases.items()}
     now_s = view.scene.moment.now_s
@@ -332,6 +333,7 @@ class _Joins:
 def _case(
     throttle: JoinThrottle,
     older: Sequence[JoinThrottle],
+    known: Sequence[JoinThrottle],
     view: TickView,
     memories: Memories,
     groups: Mapping[str, GroupsOf],
@@ -346,6 +348,10 @@ def _case(
     name = throttle.metadata.name
     memory = memories.get(name) or _first_memory(throttle, view)
     rules = JoinRules.of(throttle, PACED_GATE, older, view.world.daemon_sets)
+    # What one lets go of waits under another's ceiling: taken for ordered, it would fill the window that it waits for.
+    ceilings = (other.spec.nodes for other in known if other.acts and other.spec.levers.has_ceiling)
+    has_ceiling = rules.has_ceiling or not all(are_disjoint(nodes, throttle.spec.nodes) for nodes in ceilings)
+    rules = replace(rules, has_ceiling=has_ceiling)
     return _Case(throttle, rules, growth, memory, tuple(older), groups.get(name), view.is_given_up)
 
 

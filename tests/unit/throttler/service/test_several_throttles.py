@@ -153,3 +153,14 @@ def test_small_demand_of_one_throttle_passes_a_window_that_others_fill() -> None
     story.jobs.append(small)
     story.after(10)
     assert small.ordered_s is not None
+
+
+@pytest.mark.parametrize("gates_are_older", [True, False])
+def test_what_one_throttle_lets_go_of_is_ordered_under_the_ceiling_of_another(*, gates_are_older: bool) -> None:
+    """Pods without their gate counted as ordered, filled the window, and so the ceiling gave no room for them."""
+    gates = a_throttle("gates", window=NARROW, levers=LEVERS["gates"])
+    ceiling = of_pool("a", window=NARROW, levers=CEILING)
+    throttles = (gates, ceiling) if gates_are_older else (ceiling, gates)
+    story = Story(throttles, jobs("a", 30, is_gated=True), {"a": "a"})
+    story.after(180)
+    assert 8 <= story.usable()["a"] <= 24
