@@ -21,7 +21,8 @@ from throttler.joins.joins import JoinRules, Joins, JoinWorld, total_joins
 from throttler.joins.requested_machines import GroupsOf, share_groups
 from throttler.kube.karpenter import NodePool
 from throttler.kube.reasons_and_events import MOST_ERROR_TEXT
-from throttler.kube.selectors import are_disjoint
+from throttler.kube.selectors import are_disjoint, requirements
+from throttler.law.admission import ORDERED_WITHIN_S, Bucket
 from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, Learned, learned_of, learned_of_status
 from throttler.law.settings import UNLIMITED, law_settings
@@ -75,6 +76,8 @@ STALE_VIEW_S = 30.0
 
 TEMPLATE_HASH = "karpenter.sh/nodepool-hash"
 """Karpenter's annotation: changes with every part of a pool's template that makes other machines."""
+AT_ONCE_S = 5.0
+"""So many seconds of a user's pace may be let in at once, as in the law."""
 UNCOUNTED_S = 300.0
 """Joins that cannot be counted any more take part in the cluster's window for so long: most machines have booted and
 joined by then, and one throttle's error must not hold the others for ever."""
@@ -140,6 +143,23 @@ class LastJoins:
         return now_s - self.counted_s <= UNCOUNTED_S
 
 
+@dataclass(frozen=True, slots=True)
+class PaceLeft:
+    """What is left of a throttle's own `pace.maxPerMinute`, in machines; None: nothing was taken yet."""
+
+    to_order: float | None = None
+    to_let_in: float | None = None
+
+    def after(self, per_minute: int, last: LastJoins, joins: Joins, now_s: float) -> Self:
+        """With what has come since the last count, and less what was ordered and let in since then."""
+        per_s, elapsed_s, before = per_minute / 60.0, now_s - last.counted_s, last.joins
+        to_order = Bucket(per_s=per_s, burst=max(1.0, ORDERED_WITHIN_S * per_s)).filled(self.to_order, elapsed_s)
+        to_let_in = Bucket(per_s=per_s, burst=max(1.0, AT_ONCE_S * per_s)).filled(self.to_let_in, elapsed_s)
+        let_in = joins.joining + joins.joined - before.joining - before.joined
+        ordered = joins.in_flight + joins.joined + joins.lost - before.in_flight - before.joined - before.lost
+        return type(self)(max(0.0, to_order - max(0, ordered)), max(0.0, to_let_in - max(0, let_in)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleMemory:
     """What one throttle remembers from tick to tick."""
@@ -151,6 +171,7 @@ class ThrottleMemory:
     index: float | None = None
     room: int = 0
     """As of JoinWorld."""
+    pace: PaceLeft = PaceLeft()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +261,7 @@ def decide_throttles(
         turns.append(turn)
         if not isinstance(counted, _Failure):
             last = memory.last if view.missing else LastJoins.of(counted.joins, now_s)
-            memory = replace(memory, joins=counted.memory, last=last)
+            memory = replace(memory, joins=counted.memory, last=last, pace=counted.pace)
         after[turn.name] = memory
     return tuple(turns), after
 
@@ -263,6 +284,9 @@ class _Case:
     older: tuple[JoinThrottle, ...] = ()
     groups: GroupsOf | None = None
     is_given_up: bool = False
+    bounds_all: bool = True
+    """Whether its bounds are held against the joins of all: there are no others, or they are not told apart, because an
+    older throttle has all of its nodes."""
 
     @property
     def name(self) -> str:
@@ -277,12 +301,26 @@ class _Case:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """One throttle's own joins."""
+    """One throttle's own joins. Where its bounds are held against these, they leave it `may_order` and `may_let_in`
+    more machines."""
 
     joins: Joins
     memory: JoinMemory
+    pace: PaceLeft = PaceLeft()
+    may_order: int = UNLIMITED
+    may_let_in: int = UNLIMITED
     reserved: int = 0
     """Of the urgent ones that wait, those that find its reserved lane free."""
+
+    @property
+    def waiting(self) -> int:
+        """What it may order of what waits."""
+        return min(self.joins.waiting, self.may_order)
+
+    @property
+    def held(self) -> int:
+        """What it may let in of what is held."""
+        return min(self.joins.held, self.may_let_in)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,11 +336,6 @@ class _Joins:
     def total(self) -> Joins:
         """Of all of them, as every throttle's law takes them."""
         return total_joins((*(own.joins for own in self.by_name.values()), *self.uncounted))
-
-    @property
-    def are_several(self) -> bool:
-        """Whether the total is of more than one throttle's."""
-        return len(self.by_name) + len(self.uncounted) > 1
 
     def share(self, name: str, amount: int, *wants: Callable[[_Counted], int]) -> int:
         """One throttle's fair part; those that hold nobody back take none from others. The first of `wants` goes first.
@@ -351,8 +384,9 @@ def _case(
     # What one lets go of waits under another's ceiling: taken for ordered, it would fill the window that it waits for.
     ceilings = (other.spec.nodes for other in known if other.acts and other.spec.levers.has_ceiling)
     has_ceiling = rules.has_ceiling or not all(are_disjoint(nodes, throttle.spec.nodes) for nodes in ceilings)
-    rules = replace(rules, has_ceiling=has_ceiling)
-    return _Case(throttle, rules, growth, memory, tuple(older), groups.get(name), view.is_given_up)
+    rules, own = replace(rules, has_ceiling=has_ceiling), {*requirements(throttle.spec.nodes)}
+    bounds_all = len(known) == 1 or any(own.issuperset(requirements(other.spec.nodes)) for other in older)
+    return _Case(throttle, rules, growth, memory, tuple(older), groups.get(name), view.is_given_up, bounds_all)
 
 
 def _first_memory(throttle: JoinThrottle, view: TickView) -> ThrottleMemory:
@@ -364,7 +398,7 @@ def _first_memory(throttle: JoinThrottle, view: TickView) -> ThrottleMemory:
 def _count(case: _Case, view: TickView) -> _Counted:
     """The throttle's own joins; while the view is incomplete nothing is counted, and nothing forgotten."""
     if view.missing:
-        return _Counted(Joins(), case.memory.joins)
+        return _Counted(Joins(), case.memory.joins, case.memory.pace)
     wanted = sum(pool.lacking for pool in case.growth)
     world = replace(
         view.world,
@@ -376,9 +410,17 @@ def _count(case: _Case, view: TickView) -> _Counted:
         released=SCHEDULING_GATES.remembered(case.memory.levers).released,
         autoscaler=case.groups.status if case.groups else None,
     )
-    joins, memory = count_joins(world, case.memory.joins, case.rules, view.scene.moment.now_s)
-    reserved = max(0, min(joins.urgent, case.throttle.spec.reserved.nodes - joins.in_flight))
-    return _Counted(joins, memory, reserved)
+    now_s, spec = view.scene.moment.now_s, case.throttle.spec
+    joins, memory = count_joins(world, case.memory.joins, case.rules, now_s)
+    may_order, may_let_in, pace = UNLIMITED, UNLIMITED, PaceLeft()
+    if not case.bounds_all:
+        may_order = max(0, (spec.max_in_flight or UNLIMITED) - joins.in_flight)
+        if spec.pace.max_per_minute is not None:
+            last = case.memory.last or LastJoins.of(joins, now_s)
+            pace = case.memory.pace.after(spec.pace.max_per_minute, last, joins, now_s)
+            may_order, may_let_in = min(may_order, int(pace.to_order or 0)), int(pace.to_let_in or 0)
+    reserved = max(0, min(joins.urgent, spec.reserved.nodes - joins.in_flight, may_order))
+    return _Counted(joins, memory, pace, may_order, may_let_in, reserved)
 
 
 def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMemory]:
@@ -387,18 +429,14 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
     verdict = None
     if not view.missing:
         settings = law_settings(case.throttle.spec, view.world.daemon_sets)
-        most = settings.max_in_flight - own.joins.in_flight
-        if joins.are_several:
-            # The law looks at the joins of all throttles, and the bound is of this one's.
-            settings = replace(settings, max_in_flight=UNLIMITED)
+        if not case.bounds_all:
+            settings = replace(settings, max_in_flight=UNLIMITED, max_per_min=None)
         verdict, law = govern(signals, joins.total, memory.law, settings, now_s)
-        asked = joins.share(case.name, verdict.allowance, lambda own: own.reserved, lambda own: own.joins.waiting)
+        asked = joins.share(case.name, verdict.allowance, lambda own: own.reserved, lambda own: own.waiting)
         allowance = asked if view.may_move else 0
-        if joins.are_several:
-            allowance = max(0, min(allowance, most))
-            verdict = replace(verdict, spare=max(0, min(verdict.spare, most - allowance)))
         memory = replace(memory, law=law, index=verdict.index)
-        verdict = replace(verdict, allowance=allowance)
+        spare = max(0, min(verdict.spare, own.may_order - allowance))
+        verdict = replace(verdict, allowance=allowance, spare=spare)
     room = _room(case, view, verdict, joins)
     no_demand = own.memory.search.hopeless | own.memory.served
     hoping = tuple(pod for pod in view.scene.unplaced if pod.uid not in no_demand) if no_demand else view.scene.unplaced
@@ -450,7 +488,7 @@ def _room(case: _Case, view: TickView, verdict: Verdict | None, joins: _Joins) -
     spare = joins.share(case.name, verdict.spare, lambda _: verdict.spare) if verdict else 0
     # More than the window in pods that fit nowhere must not all start at once on the day when they fit.
     hopeless = own.hopeless if own.hopeless > allowance + spare else 0
-    admit = joins.share(case.name, verdict.admit, lambda own: own.joins.held) if verdict else 0
+    admit = joins.share(case.name, verdict.admit, lambda own: own.held) if verdict else 0
     return LeverBudget(
         existing=own.registered,
         booting=own.booting,

@@ -164,3 +164,20 @@ def test_what_one_throttle_lets_go_of_is_ordered_under_the_ceiling_of_another(*,
     story = Story(throttles, jobs("a", 30, is_gated=True), {"a": "a"})
     story.after(180)
     assert 8 <= story.usable()["a"] <= 24
+
+
+def test_a_pace_bounds_its_own_throttle_whatever_others_order() -> None:
+    """The machines of others were paid for by it, so that it got a third of its pace."""
+    slow, fast = of_pool("slow", pace={"maxPerMinute": 20}, levers=CEILING), of_pool("fast", levers=CEILING)
+    story = Story((slow, fast), jobs("slow", 90) + jobs("fast", 150), {"slow": "slow", "fast": "fast"})
+    story.after(180)
+    ordered = sum(job.ordered_s is not None for job in story.jobs if job.pool == "slow")
+    assert 45 <= ordered <= 66
+
+
+def test_a_pace_bounds_all_where_an_older_throttle_has_its_nodes() -> None:
+    """Those that it ordered are counted there: it would have had no bound at all."""
+    older, slow = a_throttle("older"), a_throttle("slow", pace={"maxPerMinute": 20}, levers=CEILING)
+    story = Story((older, slow), jobs("a", 90), {"a": "slow"})
+    story.after(120)
+    assert 10 <= sum(job.ordered_s is not None for job in story.jobs) <= 46
