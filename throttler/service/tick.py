@@ -25,8 +25,8 @@ from throttler.kube.selectors import are_disjoint, requirements
 from throttler.law.admission import ORDERED_WITHIN_S, Bucket
 from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, Learned, learned_of, learned_of_status
-from throttler.law.settings import UNLIMITED, law_settings
-from throttler.law.verdict import Verdict
+from throttler.law.settings import UNLIMITED, LawSettings, law_settings
+from throttler.law.verdict import Phase, Verdict
 from throttler.levers.lever import (
     TURN_S,
     Lane,
@@ -241,7 +241,7 @@ def decide_throttles(
         for i, throttle in enumerate(known)
     }
     counts = {name: _tried(partial(_count, case, view)) for name, case in cases.items()}
-    now_s = view.scene.moment.now_s
+    now_s, signals = view.scene.moment.now_s, view.signals
     # What was under way of throttles that cannot be counted now counts on for a while.
     uncounted = [cases[name].memory.last for name, result in counts.items() if isinstance(result, _Failure)]
     joins = _Joins(
@@ -250,13 +250,20 @@ def decide_throttles(
         {name: result for name, result in counts.items() if not isinstance(result, _Failure)},
         tuple(last.joins for last in uncounted if last is not None and last.may_hold(now_s)),
     )
+    judged = {
+        name: _tried(partial(govern, signals.get(name, Signals()), joins.total, cases[name].memory.law, own.law, now_s))
+        for name, own in joins.by_name.items()
+        if not view.missing
+    }
+    joins = replace(joins, judged={name: law for name, law in judged.items() if not isinstance(law, _Failure)})
     turns, after = [], {}
     for throttle in stored:
         case, counted = cases.get(throttle.metadata.name), counts.get(throttle.metadata.name)
         if case is None or counted is None:
             turns.append(Turn(stored=throttle, findings=Findings(now_s=now_s, missing=view.missing)))
             continue
-        result = counted if isinstance(counted, _Failure) else _tried(partial(_turn, case, view, joins))
+        failure = next((one for one in (counted, judged.get(case.name)) if isinstance(one, _Failure)), None)
+        result = _tried(partial(_turn, case, view, joins)) if failure is None else failure
         turn, memory = _failed(case, view, result) if isinstance(result, _Failure) else result
         turns.append(turn)
         if not isinstance(counted, _Failure):
@@ -307,6 +314,7 @@ class _Counted:
     joins: Joins
     memory: JoinMemory
     pace: PaceLeft = PaceLeft()
+    law: LawSettings = field(default_factory=LawSettings)
     may_order: int = UNLIMITED
     may_let_in: int = UNLIMITED
     reserved: int = 0
@@ -331,6 +339,8 @@ class _Joins:
     cases: Mapping[str, _Case]
     by_name: Mapping[str, _Counted]
     uncounted: tuple[Joins, ...]
+    judged: Mapping[str, tuple[Verdict, LawMemory]] = field(default_factory=dict)
+    """What each one's law says of all of them, and remembers; nothing while the view is incomplete."""
 
     @property
     def total(self) -> Joins:
@@ -352,6 +362,26 @@ class _Joins:
             for other, count in fair_shares(amount - sum(shares.values()), more, tuple(shares)).items():
                 shares[other] += count
         return shares.get(name, 0)
+
+    def of_common(
+        self,
+        name: str,
+        amount: Callable[[Verdict], int],
+        has: Callable[[Joins], int],
+        *wants: Callable[[_Counted], int],
+    ) -> int:
+        """The same of what the laws allow now; `has` counts what the throttle has of that already.
+
+        A smaller window than others' is full with their joins alone. Where they leave room for it, it bounds the
+        throttle's own: a window that is fixed, or was made anew, would else get nothing for as long as they grow.
+        """
+        (verdict, _), own = self.judged[name], self.by_name[name]
+        share = self.share(name, amount(verdict), *wants)
+        if self.cases[name].bounds_all or verdict.phase in (Phase.BRAKE, Phase.STALE):
+            return share
+        others = (amount(told) for other, (told, _) in self.judged.items() if not self.cases[other].is_idle)
+        left = self.share(name, max(others, default=0), *wants)
+        return max(share, min(left, int(verdict.window) - has(own.joins)))
 
     def pacing(self, name: str) -> list[JoinThrottle]:
         """This throttle, and all others that hold somebody back."""
@@ -412,27 +442,31 @@ def _count(case: _Case, view: TickView) -> _Counted:
     )
     now_s, spec = view.scene.moment.now_s, case.throttle.spec
     joins, memory = count_joins(world, case.memory.joins, case.rules, now_s)
-    may_order, may_let_in, pace = UNLIMITED, UNLIMITED, PaceLeft()
+    may_order, may_let_in, pace, law = UNLIMITED, UNLIMITED, PaceLeft(), law_settings(spec, view.world.daemon_sets)
     if not case.bounds_all:
+        law = replace(law, max_in_flight=UNLIMITED, max_per_min=None)
         may_order = max(0, (spec.max_in_flight or UNLIMITED) - joins.in_flight)
         if spec.pace.max_per_minute is not None:
             last = case.memory.last or LastJoins.of(joins, now_s)
             pace = case.memory.pace.after(spec.pace.max_per_minute, last, joins, now_s)
             may_order, may_let_in = min(may_order, int(pace.to_order or 0)), int(pace.to_let_in or 0)
     reserved = max(0, min(joins.urgent, spec.reserved.nodes - joins.in_flight, may_order))
-    return _Counted(joins, memory, pace, may_order, may_let_in, reserved)
+    return _Counted(joins, memory, pace, law, may_order, may_let_in, reserved)
 
 
 def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMemory]:
     now_s, memory = view.scene.moment.now_s, case.memory
     signals, own = view.signals.get(case.name, Signals()), joins.by_name[case.name]
     verdict = None
-    if not view.missing:
-        settings = law_settings(case.throttle.spec, view.world.daemon_sets)
-        if not case.bounds_all:
-            settings = replace(settings, max_in_flight=UNLIMITED, max_per_min=None)
-        verdict, law = govern(signals, joins.total, memory.law, settings, now_s)
-        asked = joins.share(case.name, verdict.allowance, lambda own: own.reserved, lambda own: own.waiting)
+    if case.name in joins.judged:
+        verdict, law = joins.judged[case.name]
+        asked = joins.of_common(
+            case.name,
+            lambda verdict: verdict.allowance,
+            lambda own: own.in_flight,
+            lambda own: own.reserved,
+            lambda own: own.waiting,
+        )
         allowance = asked if view.may_move else 0
         memory = replace(memory, law=law, index=verdict.index)
         spare = max(0, min(verdict.spare, own.may_order - allowance))
@@ -488,7 +522,9 @@ def _room(case: _Case, view: TickView, verdict: Verdict | None, joins: _Joins) -
     spare = joins.share(case.name, verdict.spare, lambda _: verdict.spare) if verdict else 0
     # More than the window in pods that fit nowhere must not all start at once on the day when they fit.
     hopeless = own.hopeless if own.hopeless > allowance + spare else 0
-    admit = joins.share(case.name, verdict.admit, lambda own: own.held) if verdict else 0
+    admit = 0
+    if verdict:
+        admit = joins.of_common(case.name, lambda told: told.admit, lambda own: own.joining, lambda own: own.held)
     return LeverBudget(
         existing=own.registered,
         booting=own.booting,

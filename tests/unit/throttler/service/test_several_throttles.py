@@ -181,3 +181,19 @@ def test_a_pace_bounds_all_where_an_older_throttle_has_its_nodes() -> None:
     story = Story((older, slow), jobs("a", 90), {"a": "slow"})
     story.after(120)
     assert 10 <= sum(job.ordered_s is not None for job in story.jobs) <= 46
+
+
+@pytest.mark.parametrize("lever", LEVERS)
+def test_a_window_that_is_smaller_than_anothers_gets_its_own_part(lever: str) -> None:
+    """It was full with what the other one had under way, for as long as that one grew."""
+    marks = {"is_gated": lever == "gates", "is_tainted": lever == "taints"}
+    fixed = {"initial": 4, "min": 4, "max": 4}
+    throttles = of_pool("few", window=fixed, levers=LEVERS[lever]), of_pool("many", levers=LEVERS[lever])
+    ceilings = {"few": "few", "many": "many"} if lever == "ceilings" else {}
+    story = Story(throttles, jobs("few", 40, **marks) + jobs("many", 150, **marks), ceilings)
+    most = 0
+    for _ in range(30):
+        story.after(6)
+        most = max(most, sum(job.let_in_s is not None and job.usable_s is None for job in story.jobs[:40]))
+    assert story.usable()["few"] >= 10
+    assert most <= 6, "as alone"

@@ -218,13 +218,14 @@ def test_headroom_is_not_paced_where_the_throttle_says_so() -> None:
     assert story.after(0)[0].lane == Lane(LabelSelector(), None)
 
 
+OTHER = {**LIMITS, "nodes": {"matchLabels": {"pool": "b"}}}
 FULL = tuple(a_node(f"new{i}", age_s=-1000, is_ready=False, labels={"pool": "b"}) for i in range(30))
 """Nodes of another throttle join, more than the window holds."""
 
 
 def lane_of(spec: dict[str, Any], world: JoinWorld, **more: Any) -> Lane | None:
     """The lane while a Headroom pool waits for machines that it was granted."""
-    story = Story(a_throttle(**spec), a_throttle("other", nodes={"matchLabels": {"pool": "b"}}))
+    story = Story(a_throttle(**spec), a_throttle("other", **OTHER))
     more = {"scene": {"limited": (a_pool(),)}, "growth": (PoolGrowth(A, 5, 5),), **more}
     for _ in range(3):
         turn, _ = story.after(5, world=world, **more)
