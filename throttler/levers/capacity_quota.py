@@ -31,7 +31,7 @@ from throttler.levers.ceiling import (
     ObjectMemory,
     RoomSearch,
     StateAndReason,
-    let_go,
+    left_to,
     name_of,
 )
 from throttler.levers.lever import (
@@ -127,7 +127,7 @@ class CapacityQuotas(CeilingLever[QuotaLever, QuotaMemory, CapacityQuota]):
         stored = next((quota for quota in context.scene.of(CapacityQuota) if quota.metadata.name == name), None)
         named = CapacityQuota(metadata=OwnedMetadata(name))
         if owner := self.owner(named, context.older):
-            return (let_go(name_of(named), stored, owner, context.holder),), QuotaMemory()
+            return (left_to(owner, name_of(named)),), QuotaMemory()
         version = context.scene.versions.get(CAPACITY_QUOTA_KIND)
         view = QuotaView(name=name, selector=context.throttle.spec.nodes, api_version=version, quota=stored)
         decision, memory = decide_capacity_quota(
@@ -230,7 +230,7 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
     def heard(self) -> QuotaMemory:
         """With who changed the quota, whether it is enforced, and whether its room is used."""
         now_s, memory = self.now_s, self.memory
-        is_changed = self.is_foreign or self.view.selects_others
+        is_changed = self.is_foreign or self.is_reselected
         search = self._searched() if self.room.may_move else memory.search.waited(now_s, is_unmet=False)
         return replace(
             memory,
@@ -257,6 +257,12 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
         return {NODES: most * MILLI}, {NODES: self.floor * MILLI}
 
     @property
+    def is_reselected(self) -> bool:
+        """Whether somebody changed the selector that this throttle wrote; one that it takes over has another's."""
+        is_ours = self.thing is not None and self.thing.metadata.labels.get(THROTTLE_LABEL) == self.holder.label
+        return is_ours and self.view.selects_others
+
+    @property
     def is_other(self) -> bool:
         """The selector is ours to put right."""
         return self.view.selects_others
@@ -277,7 +283,7 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
         """Gone, changed, or ignored."""
         if self.is_gone:
             return LeverState.LOST, because(LeverReason.QUOTA_LOST)
-        if self.view.selects_others:
+        if self.is_reselected:
             return LeverState.UNCONFIRMED, because(LeverReason.QUOTA_CHANGED)
         valid = self.thing.validity if self.thing else None
         if valid is not None and valid.status == "False":

@@ -79,11 +79,12 @@ class Uptake:
         return self.waited_s(now_s) >= CONFIRM_WITHIN_S
 
 
-def held_by_another(metadata: OwnedMetadata, holder: Holder) -> StateAndReason | None:
-    """Why the object is not this holder's to move: another throttle's, or a newer leader's; None where it is."""
-    other = metadata.labels.get(THROTTLE_LABEL, holder.label)
-    if other != holder.label:
-        return LeverState.REFUSED, because(LeverReason.OTHER_THROTTLE, throttle=other)
+def held_by_newer(metadata: OwnedMetadata, holder: Holder) -> StateAndReason | None:
+    """Why the object is not this holder's to move: a newer leader wrote it; None where it is.
+
+    What another throttle has left there, whose object it is no more, is taken over as it stands, with the user's value:
+    given back first, growth would be open for as long as the next write takes.
+    """
     if holder.is_deposed_by(metadata.annotations):
         return LeverState.UNCONFIRMED, because(LeverReason.NEWER_HOLDER, epoch=epoch_of(metadata.annotations))
     return None
@@ -311,7 +312,7 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
 
     def refusal(self) -> StateAndReason | None:
         """Why the object is left alone; None where it is ours to move."""
-        return held_by_another(self.thing.metadata, self.holder) if self.thing is not None else None
+        return held_by_newer(self.thing.metadata, self.holder) if self.thing is not None else None
 
     def refused_memory(self) -> OwnMemory:
         """What is remembered of an object that is left alone."""
@@ -544,7 +545,7 @@ class CeilingLever(Lever[Settings, Remembered], Generic[Settings, Remembered, Li
         return None
 
     def own(self, context: LeverContext) -> tuple[tuple[Limited, ...], tuple[LeverDecision, ...]]:
-        """The objects that this throttle moves, and what is to be done on those that are an older one's."""
+        """The objects that this throttle moves, and what is told of those that are an older one's."""
         settings = self.stated(context)
         own: list[Limited] = []
         others: list[LeverDecision] = []
@@ -552,7 +553,7 @@ class CeilingLever(Lever[Settings, Remembered], Generic[Settings, Remembered, Li
             if self.moves(thing, settings, context.throttle.spec.nodes):
                 owner = self.owner(thing, context.older)
                 own += [thing] if owner is None else []
-                others += [] if owner is None else [let_go(name_of(thing), thing, owner, context.holder)]
+                others += [] if owner is None else [left_to(owner, name_of(thing))]
         return tuple(own), tuple(others)
 
 
@@ -574,18 +575,7 @@ def absent(
     ]
 
 
-def let_go(name: str, thing: LimitedObject | None, owner: str, holder: Holder) -> LeverDecision:
-    """What a throttle does on an object that is `owner`'s: give back what it holds there, and say whose it is.
-
-    `name` is as the status names the object.
-    """
+def left_to(owner: str, name: str) -> LeverDecision:
+    """What is told of an object that is an older throttle's, `name` as the status names it."""
     why = because(LeverReason.OTHER_THROTTLE, throttle=owner)
-    writes = restore(thing) if thing is not None and _is_held(thing, holder) else ()
-    writes = tuple(replace(write, because=why) for write in writes)
-    return LeverDecision(name=name, state=LeverState.REFUSED, because=why, writes=writes)
-
-
-def _is_held(thing: LimitedObject, holder: Holder) -> bool:
-    """Whether this throttle wrote the object last, and no newer leader of ours did."""
-    is_ours = thing.metadata.labels.get(THROTTLE_LABEL) == holder.label
-    return is_ours and not holder.is_deposed_by(thing.metadata.annotations)
+    return LeverDecision(name=name, state=LeverState.REFUSED, because=why)

@@ -25,7 +25,7 @@ from throttler.levers.ceiling import (
     ObjectMemory,
     StateAndReason,
     absent,
-    held_by_another,
+    held_by_newer,
     is_pool_taken_up,
 )
 from throttler.levers.lever import (
@@ -402,7 +402,7 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
 def _refusal(pool: NodePool, holder: Holder) -> StateAndReason | None:
     if pool.is_static:
         return LeverState.REFUSED, because(LeverReason.STATIC_POOL)
-    return held_by_another(pool.metadata, holder)
+    return held_by_newer(pool.metadata, holder)
 
 
 def _is_users(mark: SavedLimits) -> bool:

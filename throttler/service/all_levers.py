@@ -10,15 +10,12 @@ from typing import Any
 
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.karpenter import NodePool
-from throttler.kube.metadata import LimitedObject
 from throttler.kube.pod import Scheduling
 from throttler.kube.taints import Toleration
 from throttler.levers.admission_queue import AdmissionLever
 from throttler.levers.capacity_quota import CAPACITY_QUOTAS
 from throttler.levers.ceiling import CeilingLever
 from throttler.levers.lever import (
-    THROTTLE_LABEL,
-    Holder,
     Lever,
     LeverContext,
     LeverDecision,
@@ -79,25 +76,18 @@ def left_out(pools: Iterable[NodePool], throttle: JoinThrottle, throttles: Itera
 
 
 def leftover_writes(scene: LeverScene, throttles: Sequence[JoinThrottle]) -> tuple[LeverWrite, ...]:
-    """The writes that give back what none of these throttles names, or what stands in the name of none that does.
+    """The writes that give back what none of these throttles names.
 
-    A throttle claims what its spec names, whether its turn was decided or failed: what it has in force stays then. It
-    moves nothing that stands in another's name, and that one may be gone, or may no longer name it.
+    A throttle claims what its spec names, whether its turn was decided or failed: what is in force stays then.
     """
     ceilings = (
         write
         for lever in CEILINGS
         for thing in scene.of(lever.OBJECTS)
-        if _is_stray(lever, thing, throttles)
+        if lever.owner(thing, throttles) is None
         for write in restore(thing)
     )
     return (*ceilings, *_stray_gates(scene, throttles))
-
-
-def _is_stray(lever: CeilingLever[Any, Any, Any], thing: LimitedObject, throttles: Iterable[JoinThrottle]) -> bool:
-    owners = (lever.owner(thing, (throttle,)) for throttle in throttles)
-    names = {Holder(throttle=name).label for name in owners if name is not None}
-    return not names or thing.metadata.labels.get(THROTTLE_LABEL) not in {None, *names}
 
 
 def _stray_gates(scene: LeverScene, throttles: Iterable[JoinThrottle]) -> tuple[LeverWrite, ...]:

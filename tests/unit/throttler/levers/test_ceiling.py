@@ -20,8 +20,6 @@ from throttler.levers.ceiling import (
     RoomSearch,
     Uptake,
     is_pool_taken_up,
-    let_go,
-    name_of,
 )
 from throttler.levers.lever import (
     TURN_S,
@@ -262,14 +260,14 @@ def test_an_annotation_that_somebody_took_off_under_our_value_goes_back_on() -> 
     assert pool.cores == "400"
 
 
-def test_a_pool_that_another_throttle_held_for_a_while_is_moved_again_afterwards() -> None:
-    pool = Pool(None)
+def test_what_another_throttle_left_is_taken_over_as_it_stands_and_the_users_value_given_back() -> None:
+    """Given back first, all that waited could be ordered before the next ceiling stood."""
+    pool = Pool({"cpu": "400"})
     pool.look(0.0, throttle="other")
-    for now_s in (10.0, 20.0):
-        assert pool.look(now_s).because.reason is LeverReason.OTHER_THROTTLE
-    pool.look(30.0, throttle="other", is_stopping=True)
-    pool.look(40.0)
-    assert pool.cores == "56"
+    decision = pool.look(10.0)
+    assert (decision.original, pool.cores) == ("cpu 400, memory none", "56")
+    pool.look(20.0, is_stopping=True)
+    assert pool.cores == "400"
 
 
 @pytest.mark.parametrize(
@@ -292,19 +290,3 @@ def test_a_users_limit_that_cannot_be_read_is_left_alone(limit: Any, *, is_reada
         not is_readable,
     )
     assert pool.cores == ("56" if is_readable else limit)
-
-
-@pytest.mark.parametrize(
-    ("throttle", "epoch", "gives_back"),
-    [("default", 3, True), ("default", 4, True), ("default", 2, False), ("other", 3, False)],
-)
-def test_what_is_another_throttles_gets_back_what_we_and_no_newer_leader_of_ours_wrote(
-    throttle: str, epoch: int, *, gives_back: bool
-) -> None:
-    pool = Pool({"cpu": "64"})
-    pool.look(0.0)
-    decision = let_go("NodePool/gpu", pool.server.pool(), "older", Holder(throttle=throttle, epoch=epoch))
-    assert (decision.state, decision.because.reason) == (LeverState.REFUSED, LeverReason.OTHER_THROTTLE)
-    assert bool(decision.writes) is gives_back
-    assert name_of(pool.server.pool()) == "NodePool/default"
-    assert let_go("NodePool/gpu", None, "older", Holder(throttle=throttle, epoch=epoch)).writes == ()

@@ -408,14 +408,6 @@ class TestRefusal:
         assert (decision.state, decision.because.reason) == (LeverState.REFUSED, LeverReason.STATIC_POOL)
         assert story.server.writes == 0
 
-    def test_pool_of_another_throttle_is_left_alone(self) -> None:
-        story = Story()
-        story.look(room(), claims(3))
-        story.holder = Holder(throttle="second", epoch=3)
-        decision = story.look(room(allowance=50), claims(3), 10.0)
-        assert decision.because.reason is LeverReason.OTHER_THROTTLE
-        assert story.server.writes == 1
-
     def test_deposed_leader_writes_nothing(self) -> None:
         story = Story()
         story.look(room(), claims(3))

@@ -15,7 +15,6 @@ from throttler.kube.pod import Scheduling
 from throttler.kube.quantities_and_durations import Resources
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.levers.lever import (
-    THROTTLE_LABEL,
     Clocks,
     Holder,
     LeverContext,
@@ -68,11 +67,10 @@ def test_a_pool_whose_machines_are_being_replaced_has_its_share_for_pods_that_wa
     [
         ({}, "0"),
         ({"spec": {"replicas": 3}}, "32"),
-        ({"metadata": {"labels": {THROTTLE_LABEL: "other"}}}, "32"),
         ({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, "32"),
         ({"spec": {"limits": {"nodes": "0"}}}, "32"),
     ],
-    ids=["usual", "static", "another throttle's", "not ready", "at its user's limit"],
+    ids=["usual", "static", "not ready", "at its user's limit"],
 )
 def test_the_light_pool_has_room_at_once_where_the_heavy_one_can_order_nothing(
     heavy: dict[str, Any], cores: str

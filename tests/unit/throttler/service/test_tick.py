@@ -1,5 +1,6 @@
 """One tick of all throttles, on values."""
 
+import json
 from typing import Any
 
 import msgspec
@@ -340,13 +341,15 @@ def test_two_ceilings_of_one_throttle_do_not_both_give_all_of_the_allowance() ->
     assert 0 < by_groups < by_pools, "Karpenter has machines on their way"
 
 
-def test_the_younger_throttle_lets_go_of_what_it_held() -> None:
-    old, new = both(held_by("new"))
-    (back,) = new.lever_writes
-    assert back.body["spec"] == {"limits": {"cpu": "1000"}}  # type: ignore[call-overload]
-    assert [lever.state for lever in old.findings.levers if lever.name == "NodePool/pool-a"] == [LeverState.REFUSED]
-    old, new = both(held_by("old"))
-    assert "NodePool" in {write.kind for write in old.lever_writes}
+@pytest.mark.parametrize("holder", ["old", "new", "gone"])
+def test_the_older_throttle_takes_over_what_another_one_held(holder: str) -> None:
+    """The younger one gave it back first: what waited could all be ordered until the older one had written its own."""
+    old, new = both(held_by(holder))
+    (write,) = [write for write in old.lever_writes if write.kind == "NodePool"]
+    body = msgspec.to_builtins(write.body)
+    assert int(body["spec"]["limits"]["cpu"]) < 1000
+    assert json.loads(body["metadata"]["annotations"][ORIGINAL_ANNOTATION])["original"]["cpu"] == "1000"
+    assert body["metadata"]["labels"] == {THROTTLE_LABEL: "old"}
     assert not new.lever_writes
 
 
