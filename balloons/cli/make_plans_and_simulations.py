@@ -278,7 +278,8 @@ def _inputs(options: Mapping[str, Any]) -> PlanInputs:
     if options["gate"] is None:
         return inputs
     facts = throttle or ThrottleFacts(name="simulated", settings=LawSettings())
-    return replace(inputs, throttle=replace(facts, settings=replace(facts.settings, has_gate=options["gate"])))
+    gated = replace(facts, settings=replace(facts.settings, has_gate=options["gate"]))
+    return replace(inputs, throttle=gated, throttles=())
 
 
 def _sweep(text: str) -> Sweep:

@@ -328,9 +328,11 @@ def plan_inputs(cluster: SeenCluster) -> PlanInputs:
     nodes, detected = seen_cluster.nodes(cluster), detect(cluster)
     births = births_in(cluster, cluster.taken_at.timestamp() - DAY_S)
     assumed = assumed_inputs(nodes=len(nodes))
-    throttle = _throttle(cluster)
+    acting = _acting_throttles(cluster)
+    throttle = next(iter(acting), None)
     learned = _learned(throttle, cluster)
     daemon_sets = seen_cluster.daemon_sets(cluster)
+    throttles = tuple(_throttle_facts(own, _learned(own, cluster), daemon_sets) for own in acting)
     daemons = _daemon_sets(daemon_sets, nodes, _SAMPLE)
     loads = loads_of(seen_cluster.pods(cluster))
     world = PoolsWorld(nodes=nodes, loads=loads, births=births, daemon_sets=daemon_sets)
@@ -342,7 +344,8 @@ def plan_inputs(cluster: SeenCluster) -> PlanInputs:
         controllers=_controllers(assumed.controllers, detected, daemons, births),
         join_s=_join_s(world, throttle, learned, assumed.join_s),
         ready_share=ready_share(births) or assumed.ready_share,
-        throttle=_throttle_facts(throttle, learned, daemon_sets),
+        throttle=next(iter(throttles), None),
+        throttles=throttles,
         unseen=tuple(_unseen(cluster)),
     )
 
@@ -468,21 +471,18 @@ def _join_s(world: PoolsWorld, throttle: JoinThrottle | None, learned: Learned, 
     return of_nodes
 
 
-def _throttle(cluster: SeenCluster) -> JoinThrottle | None:
-    """The one that paces: the oldest that is neither paused nor a dry run nor refused."""
+def _acting_throttles(cluster: SeenCluster) -> list[JoinThrottle]:
+    """Those that pace, oldest first: they are neither paused nor a dry run nor refused."""
     throttles = [throttle for throttle in seen_cluster.throttles(cluster) if isinstance(throttle, JoinThrottle)]
-    acting = [throttle for throttle in throttles if throttle.acts]
-    return min(acting, key=lambda throttle: (throttle.metadata.created_s, throttle.metadata.name), default=None)
+    acting = (throttle for throttle in throttles if throttle.acts)
+    return sorted(acting, key=lambda throttle: (throttle.metadata.created_s, throttle.metadata.name))
 
 
-def _throttle_facts(
-    throttle: JoinThrottle | None, learned: Learned, daemon_sets: tuple[DaemonSet, ...]
-) -> ThrottleFacts | None:
-    if throttle is None:
-        return None
+def _throttle_facts(throttle: JoinThrottle, learned: Learned, daemon_sets: tuple[DaemonSet, ...]) -> ThrottleFacts:
     # The simulator's idle servers answer more slowly than real ones: their baseline is learned in the lead-in.
     return ThrottleFacts(
         name=throttle.metadata.name,
+        nodes=throttle.spec.nodes,
         settings=law_settings(throttle.spec, daemon_sets),
         learned=replace(learned, baseline_s=None),
         join_s=learned.join_s,

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 
 from balloons.text_and_colours import duration
 from throttler.kube.quantities_and_durations import Resources, plural
+from throttler.kube.selectors import LabelSelector, matches
 from throttler.kube.taints import Taint
 from throttler.law.law_memory import Learned
 from throttler.law.settings import LawSettings
@@ -196,6 +197,8 @@ class ThrottleFacts:
     """Our own JoinThrottle, as the law would run it."""
 
     name: str
+    nodes: LabelSelector = field(default_factory=LabelSelector)
+    """Whose joins it paces."""
     settings: LawSettings
     learned: Learned | None = None
     join_s: float | None = None
@@ -222,6 +225,9 @@ class PlanInputs:
     ready_share: float = READY_SHARE
     """Share of that after which the node is Ready; DaemonSet pods take the rest."""
     throttle: ThrottleFacts | None = None
+    """The one that paces the nodes in question; of a cluster the oldest."""
+    throttles: tuple[ThrottleFacts, ...] = ()
+    """All of the cluster's that act, oldest first."""
     faults: tuple[Fault, ...] = ()
     unseen: tuple[str, ...] = ()
     """What could not be read, and what was taken instead, in sentences."""
@@ -460,7 +466,11 @@ def with_stated(inputs: PlanInputs, stated: Stated) -> PlanInputs:
 
 
 def of_pool(inputs: PlanInputs, pool: PoolFacts) -> PlanInputs:
-    """The inputs as they are for new nodes of this pool: pools differ in their DaemonSets."""
+    """The inputs as they are for new nodes of this pool: pools differ in their DaemonSets, and in who paces them."""
+    if inputs.throttles and pool.shape is not None:
+        labels = pool.shape.labels
+        pacing = next((throttle for throttle in inputs.throttles if matches(throttle.nodes, labels)), None)
+        inputs = replace(inputs, throttle=pacing)
     daemons = pool.daemon_sets
     if daemons is None:
         return inputs

@@ -21,3 +21,17 @@ def test_a_plan_reckons_with_the_daemon_sets_of_its_own_pool() -> None:
     assert {of_pool(stated, pool).controllers.daemon_sets.value for pool in stated.pools} == {9}
     learned = replace(found, servers=replace(found.servers, join_cpu_s=Known.learned(0.7, "x")))
     assert of_pool(learned, found.pools[0]).servers.join_cpu_s.value == 0.7
+
+
+def test_a_plan_is_of_the_throttle_that_paces_its_own_pool() -> None:
+    """It was of the oldest one's: nodes that nobody paces were said to join at the pace of those of another pool."""
+    throttles = [
+        {"metadata": {"name": name, "uid": name}, "spec": {"nodes": {"matchLabels": {"karpenter.sh/nodepool": name}}}}
+        for name in ("gpu", "web")
+    ]
+    nodes = [node(at, **{"karpenter.sh/nodepool": name}) for at, name in enumerate(("gpu", "web", "free"))]
+    found = plan_inputs(cluster({kinds.NODES: nodes, kinds.PODS: [], kinds.THROTTLES: throttles}))
+    pacing = {pool.name: of_pool(found, pool).throttle for pool in found.pools}
+    assert {name: facts and facts.name for name, facts in pacing.items()} == {"gpu": "gpu", "web": "web", "free": None}
+    unknown = replace(found.pools[0], shape=None)
+    assert of_pool(found, unknown).throttle == found.throttle, "whose nodes they are is not known"
