@@ -223,6 +223,9 @@ class _Wire:
     async def create(self, *what: Any) -> bytes:
         return b"{}"
 
+    def now_s(self) -> float:
+        return NOW.wall.timestamp()
+
 
 class _Seen:
     """Caches that show every write at once."""

@@ -8,7 +8,6 @@ How users are told: `throttler.kube.writes`; here is what of a pool's status is 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from random import Random
 from typing import Any
@@ -250,7 +249,7 @@ class PoolStatusWriter:
         if under_way >= NEWS_AT_ONCE:
             return None
         stored = self._stored(decision.pool)
-        status = next_status(stored, decision, problem, datetime.now(UTC)) if stored is not None else None
+        status = next_status(stored, decision, problem, self._status.now()) if stored is not None else None
         if stored is None or status is None:
             return None
         before = self._status.standing(stored.metadata, stored.status)
@@ -277,7 +276,7 @@ class PoolStatusWriter:
         """Remember what is new about a decision, before its status is written: the stored one says what was told."""
         stored = self._stored(decision.pool)
         if stored is not None:
-            self.announcer.notice(stored, decision, datetime.now(UTC))
+            self.announcer.notice(stored, decision, self._status.now())
 
     async def tell(self, events: Sequence[tuple[ObjectKey, dict[str, Any]]]) -> None:
         """Write these Events one after the other; those that got no answer wait again."""

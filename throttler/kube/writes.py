@@ -14,6 +14,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Generic, Literal, TypeVar, cast
 
 import msgspec
@@ -288,6 +289,10 @@ class StatusWriter:
         self._rest_s = rest_s
         self._on_told = on_told
         self._last: dict[ObjectKey, _LastStatus] = {}
+
+    def now(self) -> datetime:
+        """The date of what is told: by the clock that dates all else on the object."""
+        return datetime.fromtimestamp(self._client.now_s(), UTC)
 
     def standing(self, stored: Metadata, status: T) -> T:
         """Of the stored `status` what is ours: the one that we wrote last, while the object is as that left it.

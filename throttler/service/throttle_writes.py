@@ -13,7 +13,6 @@ import asyncio
 import enum
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 import structlog
 
@@ -56,7 +55,7 @@ class ThrottleStatusWriter:
     def due(self, turn: Turn, problem: str) -> ThrottleStatus | None:
         """The status to write now; None: the stored one says it already, or it was written a moment ago."""
         findings = turn.findings if turn.findings.problem else replace(turn.findings, problem=problem)
-        status = next_status(turn.stored, findings, datetime.now(UTC))
+        status = next_status(turn.stored, findings, self._status.now())
         before = self._status.standing(turn.stored.metadata, turn.stored.status)
         if status is None or status == before:
             return None
@@ -65,7 +64,7 @@ class ThrottleStatusWriter:
 
     async def write(self, turn: Turn, status: ThrottleStatus | None) -> None:
         """Write the status if there is one to write, and what there is to announce."""
-        events = self._announcer.due(turn, turn.stored.status, self._clock(), datetime.now(UTC))
+        events = self._announcer.due(turn, turn.stored.status, self._clock(), self._status.now())
         if status is not None:
             await self._status.write(turn.stored.metadata, status)
         await self._status.announce(turn.stored.metadata, events)

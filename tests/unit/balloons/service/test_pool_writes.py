@@ -58,6 +58,9 @@ class FakeClient:
         self.delays_s: dict[str, float] = {}
         self.at_once = self.most_at_once = 0
 
+    def now_s(self) -> float:
+        return 1.7e9
+
     async def apply(self, resource: Resource, body: Any, name: str, namespace: str, **more: Any) -> bytes:
         sub = f"/{more['subresource']}" if more.get("subresource") else ""
         assert more["field_manager"] == "kube-balloons"

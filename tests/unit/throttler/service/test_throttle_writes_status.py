@@ -50,6 +50,9 @@ class FakeClient:
         self.events.append(body)
         return b"{}"
 
+    def now_s(self) -> float:
+        return 1.7e9
+
 
 class Scene:
     def __init__(self) -> None:
@@ -68,6 +71,14 @@ class Scene:
         turn = Turn(stored=self.client.throttle, findings=findings)
         await self.status_writer.write(turn, self.status_writer.due(turn, problem))
         return self.client.writes
+
+
+async def test_what_is_told_has_the_date_of_the_api_servers() -> None:
+    """What was learned is dated by the clock that ages it; Events of one that is ahead were of the future."""
+    scene = Scene()
+    await scene.tell(5, Phase.BRAKE)
+    assert {c.last_transition_time for c in scene.client.throttle.status.conditions} == {"2023-11-14T22:13:20Z"}
+    assert {event["eventTime"] for event in scene.client.events} == {"2023-11-14T22:13:20.000000Z"}
 
 
 async def test_what_the_status_says_already_is_not_written_again() -> None:
