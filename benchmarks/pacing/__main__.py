@@ -76,7 +76,7 @@ def _random(count: int, seed: int) -> tuple[Scenario, ...]:
 
 def _scenarios(asked: argparse.Namespace) -> tuple[tuple[Scenario, ...], tuple[Scenario, ...]]:
     if asked.quick:
-        small = tuple(scenario for scenario in TWELVE if scenario.name.startswith(("A", "E")))
+        small = tuple(scenario for scenario in TWELVE if scenario.name.startswith("E"))
         return small, _random(min(asked.random, 2), asked.seed)
     return TWELVE, _random(asked.random, asked.seed)
 
