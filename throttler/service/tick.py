@@ -355,7 +355,7 @@ class _Joins:
         """
         taking = {other: own for other, own in self.by_name.items() if self._takes_part(other, name)}
         names = sorted(taking)
-        begin = int(self.now_s // TURN_S) % max(1, len(names))
+        begin = _whose_turn(int(self.now_s // TURN_S), len(names))
         shares = dict.fromkeys((*names[begin:], *names[:begin]), 0)
         for want in wants:
             more = {other: want(taking[other]) - shares[other] for other in shares}
@@ -391,6 +391,18 @@ class _Joins:
         """Whether a throttle counts in what `name` is given: a dry run changes nothing for the others."""
         case = self.cases[other]
         return not case.is_idle or (other == name and not case.throttle.spec.paused)
+
+
+def _whose_turn(turn: int, count: int) -> int:
+    """Which of so many comes first: each once in a round, and in another order in the next, by the digits of `turn`.
+
+    A throttle's own levers take turns at the same pace. In step with them one of its pools would get all of its turns.
+    """
+    digits = 0
+    while count > 1 and turn > 0:
+        turn, digit = divmod(turn, count)
+        digits += digit
+    return digits % max(1, count)
 
 
 def _case(

@@ -8,11 +8,13 @@ import msgspec
 import pytest
 
 from tests.unit.throttler.joins.cluster import CNI, LOGS, a_claim, a_node, a_world, daemons_on, pending
+from tests.unit.throttler.levers.test_machine_deployments import body
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.joins import JoinWorld
+from throttler.kube.cluster_autoscaler import MAX_SIZE, MachineDeployment
 from throttler.kube.taints import Taint
-from throttler.levers.lever import LeverWrite
+from throttler.levers.lever import TURN_S, LeverWrite
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.tick import Memories, Turn, decide_throttles
 
@@ -142,6 +144,26 @@ def test_a_full_window_gives_each_throttle_its_turn(lever: str) -> None:
     usable = story.usable()
     assert sum(usable.values()) >= 16
     assert min(usable.values()) >= 0.7 * max(usable.values())
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_turns_of_throttles_are_not_in_step_with_those_of_their_objects(count: int) -> None:
+    """The only place went to one half of each throttle's MachineDeployments, whatever waited for the others."""
+    names = {pool: [f"{pool}{at}" for at in range(count)] for pool in "ab"}
+    levers = {pool: {"machineDeployments": {"namespace": "capi", "names": names[pool]}} for pool in "ab"}
+    throttles = tuple(of_pool(pool, window=NARROW, levers=levers[pool]) for pool in "ab")
+    groups = tuple(msgspec.convert(body(name), MachineDeployment) for pool in "ab" for name in names[pool])
+    story = Story(throttles, jobs("a", 40) + jobs("b", 40))
+    for job in story.jobs[:3]:
+        job.ordered_s = job.registered_s = job.let_in_s = 0.0
+    world, served = story._world(), set[str]()
+    for turn in range(8, 8 + 4 * count):
+        view = a_view(turn * TURN_S, world, names=("a", "b"), scene={"limited": groups})
+        turns, _ = decide_throttles(throttles, view, {})
+        assert sum(turn.findings.verdict.allowance for turn in turns if turn.findings.verdict) == 1
+        sizes = {write.key.name: write.body for turn in turns for write in turn.lever_writes}
+        served |= {name for name, body in sizes.items() if body["metadata"]["annotations"][MAX_SIZE] == "5"}  # type: ignore[call-overload]
+    assert served == {*names["a"], *names["b"]}
 
 
 def test_small_demand_of_one_throttle_passes_a_window_that_others_fill() -> None:
