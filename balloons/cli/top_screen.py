@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from textwrap import wrap
-from time import time
 from types import MappingProxyType
 from typing import Any
 
@@ -221,7 +220,7 @@ async def follow(options: Mapping[str, Any], look: Look, prices: Mapping[str, fl
         screen = BarsScreen(look)
         while True:
             changed.clear()
-            by_zone = groups(nodes.store.items.values(), pods.store.items.values(), time(), prices)
+            by_zone = groups(nodes.store.items.values(), pods.store.items.values(), client.now_s(), prices)
             screen.show(by_zone, outage(nodes, pods))
             await until_changed(changed)
 

@@ -167,6 +167,31 @@ async def test_a_node_that_comes_is_shown(tmp_path: Path) -> None:
     assert lines[-1].endswith("2 nodes: 2 idle, 4.00/h")
 
 
+async def test_a_node_is_as_old_as_by_the_clock_of_the_api_server(tmp_path: Path) -> None:
+    """By a laptop's clock that was ahead every node that joined was sick; `top` alone told its age right."""
+    made = node("a", ready="False", created="2001-09-09T02:00:00Z")
+    told = {"/api/v1/nodes": [{"apiVersion": "v1", "kind": "Node", **made}]}
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        page = {"kind": "List", "metadata": {"resourceVersion": "10"}, "items": told.get(request.path, [])}
+        is_refused = "watch" in request.query
+        page = {"kind": "Status", "message": "no watches", "code": 422} if is_refused else page
+        date = {"Date": "Sun, 09 Sep 2001 02:01:00 GMT"}
+        return web.json_response(page, status=422 if is_refused else 200, headers=date)
+
+    async with loopback_api(handle) as api:
+        arguments = ["-m", "balloons", "top", "-w", "--kubeconfig", config_for(api, tmp_path)]
+        process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=PIPE, stderr=PIPE)
+        assert process.stdout is not None
+        line = ""
+        while "1 node" not in line:
+            line = (await asyncio.wait_for(process.stdout.readline(), 60)).decode()
+            assert line, (await process.communicate())[1]
+        process.terminate()
+        await process.wait()
+    assert line.endswith("1 node: 1 joining\n")
+
+
 async def test_without_the_right_to_watch_it_ends_with_the_servers_words(tmp_path: Path) -> None:
     """It waited for ever and said nothing."""
 
