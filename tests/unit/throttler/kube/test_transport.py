@@ -6,7 +6,7 @@ import json
 import ssl
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from aiohttp import web
@@ -155,15 +155,15 @@ async def raw_server(talk):
 
 async def test_a_server_that_never_answers_is_given_up_and_hung_up_on():
     async def talk(reader, writer, received) -> None:
-        received.append(await reader.readuntil(b"\r\n\r\n"))
-        received.append(await reader.read())
+        # On a busy machine the time may be over before anything was sent.
+        with suppress(asyncio.IncompleteReadError):
+            await reader.readuntil(b"\r\n\r\n")
+            received.append(await reader.read())
 
     async with raw_server(talk) as (url, received), client_of(url, timeout_s=0.05) as client:
-        with pytest.raises(AttemptTimeoutError):
-            await client.create(THINGS, {"b": "body"})
-        while len(received) < 2:
-            await asyncio.sleep(0)
-    assert received[1] == b'{"b":"body"}'
+        while b'{"b":"body"}' not in received:
+            with pytest.raises(AttemptTimeoutError):
+                await client.create(THINGS, {"b": "body"})
 
 
 async def test_an_answer_cut_short_is_no_answer():
