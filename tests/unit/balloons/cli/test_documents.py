@@ -59,6 +59,7 @@ def test_what_is_printed_keeps_the_contract(name: str, dump: str) -> None:
 
 
 @pytest.mark.parametrize("name", ASKED)
+@pytest.mark.whole
 def test_yaml_is_the_same_data_as_json_in_the_same_order(name: str, dump: str) -> None:
     """Numbers that JSON has no word for (NaN) would fail here; a program can tell what it got by the kind."""
     texts = [printed(name, *ASKED[name], "--from", dump, "-o", form) for form in ("json", "yaml")]

@@ -146,6 +146,7 @@ def test_environment_gives_options() -> None:
     assert "interval -5: accepted are 1 to 60 seconds" in answer.stderr
 
 
+@pytest.mark.whole
 def test_server_that_is_away_is_a_failure_while_running(tmp_path: Path) -> None:
     config = tmp_path / "config"
     body = {

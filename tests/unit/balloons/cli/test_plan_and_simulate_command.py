@@ -36,6 +36,7 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     assert answer.stdout.splitlines()[-1] == "LOADED"
 
 
+@pytest.mark.whole
 def test_plans_without_a_cluster_and_says_what_was_assumed() -> None:
     answer = balloons("plan", "--to", "20", *SURE)
     assert (answer.returncode, answer.stderr) == (0, "")
@@ -56,6 +57,7 @@ def test_saves_what_it_prints_for_machines(tmp_path: Path) -> None:
     assert {each["name"]: each["source"] for each in printed["inputs"]}["boot"] == "stated"
 
 
+@pytest.mark.whole
 def test_a_comparison_has_the_form_that_was_asked_for(tmp_path: Path) -> None:
     saved = str(tmp_path / "plan.json")
     assert balloons("plan", "--from", EXAMPLE, "--add", "20", "--save", saved).returncode == 0
@@ -68,6 +70,7 @@ def test_a_comparison_has_the_form_that_was_asked_for(tmp_path: Path) -> None:
     assert json.loads(data)["kind"] == "PlanComparison"
 
 
+@pytest.mark.whole
 def test_a_comparison_with_nodes_that_nobody_saw_says_so(tmp_path: Path) -> None:
     """Where nodes may not be listed, and with a dump of last week, it said that no node came."""
     saved, example = tmp_path / "plan.json", read_archive(EXAMPLE)
@@ -226,6 +229,7 @@ def test_no_comes_first_with_the_command_that_lifts_the_limit() -> None:
     assert '"nvidia.com/gpu":"60000"' in second
 
 
+@pytest.mark.whole
 def test_overload_is_a_broken_promise_and_its_times_are_lower_bounds() -> None:
     answer = balloons("plan", "--offline", "--add", "3000", "--servers", "1", "--server-cores", "2")
     assert answer.returncode == 3

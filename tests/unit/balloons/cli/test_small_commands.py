@@ -185,6 +185,7 @@ async def run(*arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("command", ["run", "guard"])
+@pytest.mark.whole
 async def test_once_does_not_wait_for_a_server_that_is_not_there(command: str, tmp_path: Path) -> None:
     async with loopback_api() as api:
         config = config_for(api, tmp_path)
@@ -208,6 +209,7 @@ async def test_a_login_that_nobody_sees_is_told(
     assert told.count("still waiting for the kubeconfig's credentials; if they need a login, log in first") == 1
 
 
+@pytest.mark.whole
 async def test_pause_and_resume_write_one_field_and_its_reason(tmp_path: Path) -> None:
     bodies = []
 

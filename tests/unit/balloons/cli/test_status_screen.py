@@ -190,6 +190,7 @@ async def test_interrupted_wait_shows_what_there_is(tmp_path: Path) -> None:
     assert (code, out[1].split()[0], err) == (130, "gpu", [])
 
 
+@pytest.mark.whole
 async def test_what_nobody_can_see_is_not_waited_for(tmp_path: Path) -> None:
     async with loopback_api(Server(0).handle) as api:
         code, out, err = await ended(await started(api, tmp_path, "--wait", "--for", "idle"))

@@ -152,6 +152,7 @@ class Nodes:
         return {"apiVersion": "v1", "kind": "Node", **made}
 
 
+@pytest.mark.whole
 async def test_a_node_that_comes_is_shown(tmp_path: Path) -> None:
     async with loopback_api(Nodes().handle) as api:
         arguments = ["-m", "balloons", "top", "-w", "--price", "2", "--kubeconfig", config_for(api, tmp_path)]
@@ -167,6 +168,7 @@ async def test_a_node_that_comes_is_shown(tmp_path: Path) -> None:
     assert lines[-1].endswith("2 nodes: 2 idle, 4.00/h")
 
 
+@pytest.mark.whole
 async def test_a_node_is_as_old_as_by_the_clock_of_the_api_server(tmp_path: Path) -> None:
     """By a laptop's clock that was ahead every node that joined was sick; `top` alone told its age right."""
     made = node("a", ready="False", created="2001-09-09T02:00:00Z")
@@ -192,6 +194,7 @@ async def test_a_node_is_as_old_as_by_the_clock_of_the_api_server(tmp_path: Path
     assert line.endswith("1 node: 1 joining\n")
 
 
+@pytest.mark.whole
 async def test_without_the_right_to_watch_it_ends_with_the_servers_words(tmp_path: Path) -> None:
     """It waited for ever and said nothing."""
 
