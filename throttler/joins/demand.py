@@ -31,7 +31,7 @@ from throttler.joins.joins import JoinRules
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind, Scheduling
 from throttler.kube.quantities_and_durations import Resources, fits
-from throttler.kube.selectors import LabelSelector, Requirement, are_contrary, can_match, is_selected, meets
+from throttler.kube.selectors import LabelSelector, are_disjoint, can_match, is_selected
 from throttler.kube.taints import untolerated
 
 
@@ -181,14 +181,8 @@ def may_use(pod: Pod, rules: JoinRules) -> bool:
         return False
     if not can_match(rules.nodes, how.node_selector):
         return False
-    return not how.node_terms or any(_may_hold(term, rules.nodes) for term in how.node_terms)
-
-
-def _may_hold(term: Sequence[Requirement], nodes: LabelSelector) -> bool:
-    labels = nodes.match_labels
-    if not all(meets(part, labels) for part in term if part.key in labels):
-        return False
-    return not any(are_contrary(part, own) for own in nodes.match_expressions for part in term)
+    terms = (LabelSelector({}, term) for term in how.node_terms)
+    return not how.node_terms or any(not are_disjoint(term, rules.nodes) for term in terms)
 
 
 def _waits(pod: Pod, rules: JoinRules) -> bool:

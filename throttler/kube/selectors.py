@@ -99,11 +99,9 @@ def are_contrary(one: Requirement, other: Requirement) -> bool:
 
 def are_disjoint(one: LabelSelector, other: LabelSelector) -> bool:
     """Whether it can be told that no node has both; labels of which only one of them speaks tell nothing."""
-    if any(other.match_labels.get(key, value) != value for key, value in one.match_labels.items()):
+    if not (can_match(one, other.match_labels) and can_match(other, one.match_labels)):
         return True
-    if not (one.match_expressions or other.match_expressions):
-        return False
-    return any(are_contrary(own, part) for own in requirements(one) for part in requirements(other))
+    return any(are_contrary(own, part) for own in one.match_expressions for part in other.match_expressions)
 
 
 def _compares(how: str, value: str | None, bounds: Sequence[str]) -> bool:
