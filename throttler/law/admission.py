@@ -34,6 +34,8 @@ PROOF_SLACK = 1.5
 """While the window is not full, what is asked for may be so many times the proven pace, or it could hardly rise."""
 ORDERED_WITHIN_S = 15.0
 """What may be ordered collects for so long: an autoscaler looks every ten seconds, and later on a busy server."""
+AT_ONCE_S = 5.0
+"""So many seconds of a user's pace may be let in at once."""
 AT_ONCE_SPREADS = math.sqrt(2.0 * math.pi) / 2.0
 """Machines ordered together come over their boots' spread: at the crest as many per second as if all came evenly within
 2.5 of its standard deviations (the height of the normal density). Half of that may be ordered at once; the other half
@@ -75,7 +77,7 @@ def bucket(window: float, join_s: float, gain: float, per_min: float | None, set
     if per_min is not None:
         per_s = min(per_s, per_min / 60.0)
     burst = max(settings.burst_s * per_s, gain * min(window, settings.window_initial) / 2.0, 1.0)
-    return Bucket(per_s=per_s, burst=burst if per_min is None else max(1.0, min(burst, per_min / 12.0)))
+    return Bucket(per_s=per_s, burst=burst if per_min is None else max(1.0, min(burst, per_min / (60.0 / AT_ONCE_S))))
 
 
 def overdue_now(

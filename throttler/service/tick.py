@@ -22,7 +22,7 @@ from throttler.joins.requested_machines import GroupsOf, share_groups
 from throttler.kube.karpenter import NodePool
 from throttler.kube.reasons_and_events import MOST_ERROR_TEXT
 from throttler.kube.selectors import are_disjoint, requirements
-from throttler.law.admission import ORDERED_WITHIN_S, Bucket
+from throttler.law.admission import AT_ONCE_S, ORDERED_WITHIN_S, Bucket
 from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, Learned, learned_of, learned_of_status
 from throttler.law.settings import UNLIMITED, LawSettings, law_settings
@@ -76,8 +76,6 @@ STALE_VIEW_S = 30.0
 
 TEMPLATE_HASH = "karpenter.sh/nodepool-hash"
 """Karpenter's annotation: changes with every part of a pool's template that makes other machines."""
-AT_ONCE_S = 5.0
-"""So many seconds of a user's pace may be let in at once, as in the law."""
 UNCOUNTED_S = 300.0
 """Joins that cannot be counted any more take part in the cluster's window for so long: most machines have booted and
 joined by then, and one throttle's error must not hold the others for ever."""
@@ -244,18 +242,16 @@ def decide_throttles(
     now_s, signals = view.scene.moment.now_s, view.signals
     # What was under way of throttles that cannot be counted now counts on for a while.
     uncounted = [cases[name].memory.last for name, result in counts.items() if isinstance(result, _Failure)]
-    joins = _Joins(
-        now_s,
-        cases,
-        {name: result for name, result in counts.items() if not isinstance(result, _Failure)},
-        tuple(last.joins for last in uncounted if last is not None and last.may_hold(now_s)),
-    )
+    under_way = [last.joins for last in uncounted if last is not None and last.may_hold(now_s)]
+    by_name = {name: result for name, result in counts.items() if not isinstance(result, _Failure)}
+    total = total_joins((*(own.joins for own in by_name.values()), *under_way))
     judged = {
-        name: _tried(partial(govern, signals.get(name, Signals()), joins.total, cases[name].memory.law, own.law, now_s))
-        for name, own in joins.by_name.items()
+        name: _tried(partial(govern, signals.get(name, Signals()), total, cases[name].memory.law, own.law, now_s))
+        for name, own in by_name.items()
         if not view.missing
     }
-    joins = replace(joins, judged={name: law for name, law in judged.items() if not isinstance(law, _Failure)})
+    laws = {name: law for name, law in judged.items() if not isinstance(law, _Failure)}
+    joins = _Joins(now_s, cases, by_name, laws)
     turns, after = [], {}
     for throttle in stored:
         case, counted = cases.get(throttle.metadata.name), counts.get(throttle.metadata.name)
@@ -333,19 +329,13 @@ class _Counted:
 
 @dataclass(frozen=True, slots=True)
 class _Joins:
-    """The joins of every throttle that could be counted, and the last ones of those that could not."""
+    """The joins of every throttle that could be counted, and what the laws say of the joins of all."""
 
     now_s: float
     cases: Mapping[str, _Case]
     by_name: Mapping[str, _Counted]
-    uncounted: tuple[Joins, ...]
-    judged: Mapping[str, tuple[Verdict, LawMemory]] = field(default_factory=dict)
+    judged: Mapping[str, tuple[Verdict, LawMemory]]
     """What each one's law says of all of them, and remembers; nothing while the view is incomplete."""
-
-    @property
-    def total(self) -> Joins:
-        """Of all of them, as every throttle's law takes them."""
-        return total_joins((*(own.joins for own in self.by_name.values()), *self.uncounted))
 
     def share(self, name: str, amount: int, *wants: Callable[[_Counted], int]) -> int:
         """One throttle's fair part; those that hold nobody back take none from others. The first of `wants` goes first.
