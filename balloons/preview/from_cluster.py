@@ -328,11 +328,11 @@ def plan_inputs(cluster: SeenCluster) -> PlanInputs:
     nodes, detected = seen_cluster.nodes(cluster), detect(cluster)
     births = births_in(cluster, cluster.taken_at.timestamp() - DAY_S)
     assumed = assumed_inputs(nodes=len(nodes))
-    acting = _acting_throttles(cluster)
-    throttle = next(iter(acting), None)
-    learned = _learned(throttle, cluster)
+    # Less what cannot be right, as for the law itself.
+    taught = [(own, learned_of_status(own.status.learned, cluster.taken_at)) for own in _acting_throttles(cluster)]
+    throttle, learned = next(iter(taught), (None, Learned()))
     daemon_sets = seen_cluster.daemon_sets(cluster)
-    throttles = tuple(_throttle_facts(own, _learned(own, cluster), daemon_sets) for own in acting)
+    throttles = tuple(_throttle_facts(own, its, daemon_sets) for own, its in taught)
     daemons = _daemon_sets(daemon_sets, nodes, _SAMPLE)
     loads = loads_of(seen_cluster.pods(cluster))
     world = PoolsWorld(nodes=nodes, loads=loads, births=births, daemon_sets=daemon_sets)
@@ -383,11 +383,6 @@ def _capacity(claim: NodeClaim) -> Resources:
         return claim.capacity
     except QuantityError:
         return {}
-
-
-def _learned(throttle: JoinThrottle | None, cluster: SeenCluster) -> Learned:
-    """What the throttle has learned, less what cannot be right, as for the law itself."""
-    return learned_of_status(throttle.status.learned, cluster.taken_at) if throttle is not None else Learned()
 
 
 def _servers(
