@@ -25,12 +25,13 @@ class ThrottleReason(Sentence):
     PROBING_UP = "delay is {index:.1f} times the baseline, below {target:.1f}: the window grows to {window:.0f}"
     AT_MAXIMUM = "delay is {index:.1f} times the baseline, below {target:.1f}: the window is at its most, {window:.0f}"
     BACKING_OFF = (
-        "delay of {server} is {index:.1f} times the baseline, above {target:.1f}: the window falls to {window:.0f}"
+        "delay of {server} is {index:.1f} times the baseline, above {target:.1f}: the window falls step by step, "
+        "and is {window:.0f} now"
     )
     CROWDED = "more than {window:join is|joins are} under way: nothing is let in until some have ended"
     AT_EQUILIBRIUM = "delay is {index:.1f} times the baseline, near {target:.1f}: the window stays at {window:.0f}"
     HIGH_ONCE = (
-        "delay is {index:.1f} times the baseline, above {target:.1f}, in one sample: a cut needs two in a row, and "
+        "delay is {index:.1f} times the baseline, above {target:.1f}, in one sample: only two in a row count, and "
         "the window stays at {window:.0f}"
     )
     WARMING_UP = (
@@ -41,7 +42,9 @@ class ThrottleReason(Sentence):
         "{coming:machine boots or is|machines boot or are} about to be ordered"
     )
     NO_DEMAND = "fewer than {window:join is|joins are} under way, and nothing waits"
-    ERRORS = "{server} answered {share:.2%} of its requests with 429 or 5xx: the window is cut to {window:.0f}"
+    ERRORS = (
+        "{server} answered {share:.2%} of its requests with 429 or 5xx: growth stops, the window is {window:.0f} now"
+    )
     IDLE_ERRORS = (
         "{server} answered {share:.2%} of its requests with 429 or 5xx while nothing joined: "
         "the window stays, and nothing is let in for {left_s:.0f} s"
@@ -64,7 +67,7 @@ class ThrottleReason(Sentence):
     )
     ERRORS_NOT_OURS = "429 and 5xx of {server} do not count: joins do not cause them"
     NEVER_SEEN = "{servers} never gave a reading: the other servers decide"
-    ALARM = "{alarm} is at {value:g}, its threshold is {threshold:g}: the window falls to {window:.0f}"
+    ALARM = "{alarm} is at {value:g}, its threshold is {threshold:g}: the window falls, and is {window:.0f} now"
     CONTROLLER_MANAGER = "joins wait for the controller manager's request limit, so a larger window would not help"
     DEADLINE = (
         "{overdue:held machine is near its time limit and goes|held machines are near their time limit and go} first"

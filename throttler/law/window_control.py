@@ -302,8 +302,10 @@ def _most(facts: LawInput) -> float | None:
 
 
 def _warming(facts: LawInput, high: float) -> Because:
-    figures = {"index": high, "target": facts.settings.calm_below, "joining": facts.joins.joining}
-    return because(ThrottleReason.WARMING_UP, **figures, window=facts.window)
+    figures = {"index": high, "target": facts.settings.calm_below, "window": facts.window}
+    if high >= facts.settings.calm_below:
+        return because(ThrottleReason.HIGH_ONCE, **figures)
+    return because(ThrottleReason.WARMING_UP, **figures, joining=facts.joins.joining)
 
 
 def _unused(facts: LawInput) -> Because:

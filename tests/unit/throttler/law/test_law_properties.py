@@ -149,6 +149,21 @@ def test_nothing_goes_in_beyond_the_window_but_what_nears_its_limit(looks: list[
     _go_through(looks, check)
 
 
+@given(looks=_looks(SENSIBLE))
+@settings(max_examples=40)
+def test_what_a_reason_says_of_delay_and_of_the_window_is_true(looks: list[tuple[Signals, Joins, float]]) -> None:
+    def check(before: LawMemory, verdict: Verdict, *_: object) -> None:
+        why, detail = verdict.because.sentence, verdict.because.detail
+        if "times the baseline, below" in why:
+            assert detail["index"] < detail["target"], why
+        if "times the baseline, above" in why:
+            assert detail["index"] >= detail["target"], why
+        if "falls to" in why in why:
+            assert before.window is None or before.is_idle or verdict.window < before.window, why
+
+    _go_through(looks, check)
+
+
 @given(looks=_looks(ANY), errors=st.floats(min_value=100.0, max_value=1000.0))
 @settings(max_examples=40)
 def test_probes_up_again_from_the_floor(looks: list[tuple[Signals, Joins, float]], errors: float) -> None:
