@@ -62,7 +62,7 @@ manifests: setup ## Write what is generated from manifests/: the chart's copies,
 
 docs: ## The documentation as a site in build/site, every link checked
 	@bash lab/bootstrap.sh .venv-docs requirements-docs.lock "about 20 MB"
-	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build
+	@PYTHONDONTWRITEBYTECODE= NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build
 	@echo "build/site/index.html; with search: python3 -m http.server --directory build/site"
 
 lock: setup ## Resolve pyproject.toml anew into requirements*.lock

@@ -51,9 +51,10 @@ if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-
   echo "The packages could not be installed: pip's message above says why. It needs a way to a Python package index." >&2
   exit 1
 fi
-# pip compiles one file at a time. A file that this Python cannot compile (a template, say) is none that it imports.
-"$venv/bin/python" -m compileall -qq -j 0 "$venv/lib" || true
 if [ "$venv" = .venv ]; then
+  # pip compiles one file at a time. A file that this Python cannot compile (a template, say) is none that it imports.
+  # The small environments import so little that Python compiles it while it runs.
+  .venv/bin/python -m compileall -qq -j 0 .venv/lib || true
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 fi
 echo "$wanted" > "$stamp"
