@@ -288,6 +288,8 @@ def _lever_condition(findings: Findings, before: str) -> _Say:
 def _also(findings: Findings) -> str:
     """Where the count of booting machines is a guess: it goes into ceilings."""
     said = ""
+    if other := findings.covered_by:
+        said += f"; JoinThrottle {other} comes first on all of these nodes: they count for both"
     if names := [group.rpartition("/")[2] for group in findings.guessed_groups]:
         said += f"; no label tells whose nodes the groups {_listed(names)} make: machines that boot there count here"
     if findings.left_out:

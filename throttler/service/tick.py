@@ -12,7 +12,7 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from throttler.api.throttle import JoinThrottle
+from throttler.api.throttle import JoinThrottle, Levers
 from throttler.api.throttle_rules import StoredThrottle
 from throttler.joins.count_joins import count_joins
 from throttler.joins.demand import nodes_of
@@ -20,8 +20,9 @@ from throttler.joins.join_memory import JoinMemory
 from throttler.joins.joins import JoinRules, Joins, JoinWorld, total_joins
 from throttler.joins.requested_machines import GroupsOf, share_groups
 from throttler.kube.karpenter import NodePool
+from throttler.kube.node import KARPENTER_POOL_LABEL
 from throttler.kube.reasons_and_events import MOST_ERROR_TEXT
-from throttler.kube.selectors import are_disjoint, requirements
+from throttler.kube.selectors import LabelSelector, Requirement, are_disjoint, requirements
 from throttler.law.admission import AT_ONCE_S, ORDERED_WITHIN_S, Bucket
 from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, Learned, learned_of, learned_of_status
@@ -63,6 +64,8 @@ class Findings:
     """As of TickView."""
     guessed_groups: tuple[str, ...] = ()
     """Node groups of cluster-autoscaler whose machines count here because nothing tells whose they are."""
+    covered_by: str = ""
+    """The throttle that comes first on all of its nodes, by name; empty where none does."""
     is_autoscaler_silent: bool = False
     """Whether machines count here that cluster-autoscaler asked for before it fell silent."""
     left_out: tuple[str, ...] = ()
@@ -240,11 +243,12 @@ def decide_throttles(
     }
     counts = {name: _tried(partial(_count, case, view)) for name, case in cases.items()}
     now_s, signals = view.scene.moment.now_s, view.signals
-    # What was under way of throttles that cannot be counted now counts on for a while.
-    uncounted = [cases[name].memory.last for name, result in counts.items() if isinstance(result, _Failure)]
-    under_way = [last.joins for last in uncounted if last is not None and last.may_hold(now_s)]
     by_name = {name: result for name, result in counts.items() if not isinstance(result, _Failure)}
-    total = total_joins((*(own.joins for own in by_name.values()), *under_way))
+    # What was under way of throttles that cannot be counted now counts on for a while.
+    uncounted = (one for name, one in cases.items() if name not in by_name)
+    known_joins = [(cases[name], own.joins) for name, own in by_name.items()]
+    known_joins += [(one, last.joins) for one in uncounted if (last := one.memory.last) and last.may_hold(now_s)]
+    total = total_joins(_added(one, joins) for one, joins in known_joins)
     judged = {
         name: _tried(partial(govern, signals.get(name, Signals()), total, cases[name].memory.law, own.law, now_s))
         for name, own in by_name.items()
@@ -287,9 +291,10 @@ class _Case:
     older: tuple[JoinThrottle, ...] = ()
     groups: GroupsOf | None = None
     is_given_up: bool = False
-    bounds_all: bool = True
-    """Whether its bounds are held against the joins of all: there are no others, or they are not told apart, because an
-    older throttle has all of its nodes."""
+    is_alone: bool = True
+    covered_by: str = ""
+    """As of Findings. Such a throttle counts the joins of its nodes as if it were alone, and adds no machine to those
+    of all."""
 
     @property
     def name(self) -> str:
@@ -304,8 +309,8 @@ class _Case:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """One throttle's own joins. Where its bounds are held against these, they leave it `may_order` and `may_let_in`
-    more machines."""
+    """One throttle's own joins. Where there are others, its bounds are held against these and leave it `may_order` and
+    `may_let_in` more machines."""
 
     joins: Joins
     memory: JoinMemory
@@ -367,7 +372,7 @@ class _Joins:
         """
         (verdict, _), own = self.judged[name], self.by_name[name]
         share = self.share(name, amount(verdict), *wants)
-        if self.cases[name].bounds_all or verdict.phase in (Phase.BRAKE, Phase.STALE):
+        if verdict.phase in (Phase.BRAKE, Phase.STALE):
             return share
         others = (amount(told) for other, (told, _) in self.judged.items() if not self.cases[other].is_idle)
         left = self.share(name, max(others, default=0), *wants)
@@ -413,12 +418,37 @@ def _case(
     name = throttle.metadata.name
     memory = memories.get(name) or _first_memory(throttle, view)
     rules = JoinRules.of(throttle, PACED_GATE, older, view.world.daemon_sets)
+    if len(known) > 1:
+        rules = replace(rules, nodes=_paced_nodes(throttle), older=tuple(map(_paced_nodes, older)))
     # What one lets go of waits under another's ceiling: taken for ordered, it would fill the window that it waits for.
     ceilings = (other.spec.nodes for other in known if other.acts and other.spec.levers.has_ceiling)
     has_ceiling = rules.has_ceiling or not all(are_disjoint(nodes, throttle.spec.nodes) for nodes in ceilings)
-    rules, own = replace(rules, has_ceiling=has_ceiling), {*requirements(throttle.spec.nodes)}
-    bounds_all = len(known) == 1 or any(own.issuperset(requirements(other.spec.nodes)) for other in older)
-    return _Case(throttle, rules, growth, memory, tuple(older), groups.get(name), view.is_given_up, bounds_all)
+    rules, own = replace(rules, has_ceiling=has_ceiling), {*requirements(rules.nodes)}
+    covering = (other.metadata.name for other in older if own.issuperset(requirements(_paced_nodes(other))))
+    covered_by, status = next(covering, ""), view.world.autoscaler
+    if covered_by and groups and status:
+        groups = share_groups(status, view.world.nodes.values(), [throttle])
+    return _Case(
+        throttle,
+        rules,
+        growth,
+        memory,
+        tuple(older),
+        groups.get(name),
+        view.is_given_up,
+        is_alone=len(known) == 1,
+        covered_by=covered_by,
+    )
+
+
+def _paced_nodes(throttle: JoinThrottle) -> LabelSelector:
+    """The throttle's nodes; where nothing but limits of NodePools by name holds them back, the nodes of those pools."""
+    nodes, levers = throttle.spec.nodes, throttle.spec.levers
+    limits = levers.node_pool_limits
+    if limits is None or not limits.names or levers != Levers(node_pool_limits=limits, headroom=levers.headroom):
+        return nodes
+    named = Requirement(KARPENTER_POOL_LABEL, "In", limits.names)
+    return msgspec.structs.replace(nodes, match_expressions=(*nodes.match_expressions, named))
 
 
 def _first_memory(throttle: JoinThrottle, view: TickView) -> ThrottleMemory:
@@ -443,9 +473,11 @@ def _count(case: _Case, view: TickView) -> _Counted:
         autoscaler=case.groups.status if case.groups else None,
     )
     now_s, spec = view.scene.moment.now_s, case.throttle.spec
-    joins, memory = count_joins(world, case.memory.joins, case.rules, now_s)
+    # What is held on nodes of an older throttle is held by that one's levers.
+    rules = replace(case.rules, older=(), taint_key="", label=None) if case.covered_by else case.rules
+    joins, memory = count_joins(world, case.memory.joins, rules, now_s)
     may_order, may_let_in, pace, law = UNLIMITED, UNLIMITED, PaceLeft(), law_settings(spec, view.world.daemon_sets)
-    if not case.bounds_all:
+    if not case.is_alone:
         law = replace(law, max_in_flight=UNLIMITED, max_per_min=None)
         may_order = max(0, (spec.max_in_flight or UNLIMITED) - joins.in_flight)
         if spec.pace.max_per_minute is not None:
@@ -454,6 +486,14 @@ def _count(case: _Case, view: TickView) -> _Counted:
             may_order, may_let_in = min(may_order, int(pace.to_order or 0)), int(pace.to_let_in or 0)
     reserved = max(0, min(joins.urgent, spec.reserved.nodes - joins.in_flight, may_order))
     return _Counted(joins, memory, pace, law, may_order, may_let_in, reserved)
+
+
+def _added(case: _Case, joins: Joins) -> Joins:
+    """What of one throttle's joins adds to those of the others: each machine counts once."""
+    if not case.covered_by:
+        return joins
+    let_go = 0 if case.rules.has_ceiling else joins.released
+    return Joins(waiting=joins.waiting, urgent=joins.urgent, hopeless_pods=joins.hopeless_pods, booting=let_go)
 
 
 def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMemory]:
@@ -498,6 +538,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         missing=view.missing,
         is_given_up=view.is_given_up,
         guessed_groups=case.groups.guessed if case.groups else (),
+        covered_by=case.covered_by,
         left_out=left_out(view.scene.of(NodePool), case.throttle, joins.pacing(case.name)),
         is_autoscaler_silent=own.joins.booting_by_groups > 0 and _is_silent(case, view),
     )

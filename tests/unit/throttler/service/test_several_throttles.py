@@ -13,6 +13,7 @@ from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.joins import JoinWorld
 from throttler.kube.cluster_autoscaler import MAX_SIZE, MachineDeployment
+from throttler.kube.node import KARPENTER_POOL_LABEL
 from throttler.kube.taints import Taint
 from throttler.levers.lever import TURN_S, LeverWrite
 from throttler.levers.scheduling_gate import PACED_GATE
@@ -41,6 +42,10 @@ class Job:
             self.registered_s, self.let_in_s = now_s, None if self.is_tainted else now_s
         elif self.usable_s is None and self.let_in_s is not None and now_s >= self.let_in_s + JOIN_S:
             self.usable_s = now_s
+
+
+def labels_of(pool: str) -> dict[str, str]:
+    return {"pool": pool, KARPENTER_POOL_LABEL: pool}
 
 
 def jobs(pool: str, count: int, **more: bool) -> list[Job]:
@@ -95,21 +100,21 @@ class Story:
                 job.ordered_s = self.now_s
 
     def _world(self) -> JoinWorld:
-        nodes = [a_node(f"old-{pool}", age_s=9999, labels={"pool": pool}) for pool in self.pools]
+        nodes = [a_node(f"old-{pool}", age_s=9999, labels=labels_of(pool)) for pool in self.pools]
         pods = [pod for node in nodes for pod in daemons_on(node.name, CNI, LOGS)]
         waiting, claims = [], []
         for job in self.jobs:
             is_usable, gates = job.usable_s is not None, (PACED_GATE,) if job.is_gated else ()
             if job.ordered_s is not None:
                 is_registered, pool = job.registered_s is not None, job.pool
-                claim = a_claim(f"c-{job.name}", age_s=-job.ordered_s, is_registered=is_registered, pool=pool)
+                claim = a_claim(f"c-{job.name}", age_s=-job.ordered_s, is_registered=is_registered, **labels_of(pool))
                 node = job.name if is_registered else ""
                 status = msgspec.structs.replace(claim.status, node_name=node)
                 claims.append(msgspec.structs.replace(claim, status=status))
             if job.registered_s is not None:
                 taints = (Taint(PACED, "NoSchedule"),) if job.let_in_s is None else ()
                 more: dict[str, Any] = {"is_ready": is_usable or bool(taints), "taints": taints}
-                nodes.append(a_node(job.name, age_s=-job.registered_s, labels={"pool": job.pool}, **more))
+                nodes.append(a_node(job.name, age_s=-job.registered_s, labels=labels_of(job.pool), **more))
                 pods += daemons_on(job.name, CNI, LOGS, is_running=is_usable)
             how = {"node_selector": {"pool": job.pool}, "gates": gates, "is_gated": job.is_gated}
             pod = pending(job.name, is_tried=not job.is_gated, **how)
@@ -197,12 +202,56 @@ def test_a_pace_bounds_its_own_throttle_whatever_others_order() -> None:
     assert 45 <= ordered <= 66
 
 
-def test_a_pace_bounds_all_where_an_older_throttle_has_its_nodes() -> None:
-    """Those that it ordered are counted there: it would have had no bound at all."""
-    older, slow = a_throttle("older"), a_throttle("slow", pace={"maxPerMinute": 20}, levers=CEILING)
-    story = Story((older, slow), jobs("a", 90), {"a": "slow"})
-    story.after(120)
-    assert 10 <= sum(job.ordered_s is not None for job in story.jobs) <= 46
+POOL_A = {"matchLabels": {"pool": "a"}}
+NAMING = {name: {"nodePoolLimits": {"names": [name]}} for name in "ab"}
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ({}, {"nodes": POOL_A, "levers": CEILING}),
+        ({"nodes": POOL_A}, {"nodes": POOL_A, "levers": CEILING}),
+        ({"levers": NAMING["b"]}, {"levers": NAMING["a"]}),
+    ],
+    ids=["of all nodes", "of the same nodes", "of another NodePool by name"],
+)
+@pytest.mark.parametrize(
+    ("bound", "least", "most_ordered", "most_at_once"),
+    [({"pace": {"maxPerMinute": 20}}, 45, 66, 40), ({"maxInFlight": 6}, 24, 40, 6)],
+    ids=["pace", "in flight"],
+)
+def test_bounds_hold_against_its_own_nodes_where_another_throttle_comes_first(
+    first: dict[str, Any],
+    later: dict[str, Any],
+    bound: dict[str, Any],
+    least: int,
+    most_ordered: int,
+    most_at_once: int,
+) -> None:
+    """They held against the joins of all: 14 machines in three minutes at 20 a minute, and 2 of 6 in flight."""
+    throttles = a_throttle("first", **first), a_throttle("later", **later, **bound), of_pool("b", levers=CEILING)
+    story = Story(throttles, jobs("a", 90) + jobs("b", 150), {"a": "later", "b": "b"})
+    at_once = 0
+    for _ in range(30):
+        story.after(6)
+        in_flight = [job for job in story.jobs if job.pool == "a" and job.ordered_s is not None and not job.usable_s]
+        at_once = max(at_once, len(in_flight))
+    assert least <= sum(job.ordered_s is not None for job in story.jobs if job.pool == "a") <= most_ordered
+    assert at_once <= most_at_once
+
+
+def test_the_reserved_lane_is_full_where_another_throttle_comes_first_too() -> None:
+    """It always looked free, so that what was urgent got every place of a full window."""
+    urgent = {"reserved": {"priorityAtLeast": 0}}
+    first, later = (
+        a_throttle("first", nodes=POOL_A),
+        a_throttle("a", nodes=POOL_A, window=NARROW, levers=CEILING, **urgent),
+    )
+    story = Story((first, later, of_pool("b", window=NARROW, levers=CEILING)), jobs("a", 60) + jobs("b", 60))
+    story.ceilings = {"a": "a", "b": "b"}
+    story.after(180)
+    usable = story.usable()
+    assert usable["a"] <= 1.3 * usable["b"]
 
 
 @pytest.mark.parametrize("lever", LEVERS)

@@ -448,6 +448,19 @@ def test_machines_of_one_node_group_boot_for_one_throttle() -> None:
     assert [turn.findings.guessed_groups for turn in turns] == [("new",), ()]
 
 
+def test_machines_of_a_node_group_boot_for_a_later_throttle_of_these_nodes_as_well() -> None:
+    """It counted none of them, so that its bounds bound nothing."""
+    first, later = a_throttle("first"), a_throttle("later", nodes={"matchLabels": {"pool": "a"}}, maxInFlight=8)
+    there = [a_node(name, age_s=9999, labels={"pool": name, "group": f"asg-{name}"}) for name in "ab"]
+    groups = (NodeGroup("asg-a", target=8, registered=1), NodeGroup("asg-b", target=21, registered=1))
+    world = a_world(*there, autoscaler=AutoscalerStatus(groups, WALL_S + 1000), unplaced=PODS)
+    all_of_them, own = (turn.findings for turn in Story(first, later).after(0, world=world))
+    assert (all_of_them.joins.booting, own.joins.booting) == (27, 7)
+    assert (all_of_them.covered_by, own.covered_by) == ("", "first")
+    assert own.verdict is not None
+    assert own.verdict.allowance <= 1
+
+
 def test_an_autoscaler_is_silent_only_while_its_machines_count() -> None:
     story = Story(a_throttle())
     status = AutoscalerStatus((NodeGroup("asg", target=5),), WALL_S + 1000)
