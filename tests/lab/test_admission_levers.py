@@ -1,13 +1,16 @@
 """Gates on real pods, taints on real kubelets, labels before a real DaemonSet: held, and let in one by one."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
+import yaml
 
 from lab.cloud.machines import HollowNodes, HollowNodeSettings, PaperMachines, PaperNode
 from lab.controlplane import ControlPlane
+from tests.lab.doc_commands import ROOT, blocks
 from tests.lab.lever_view import View, daemon_set, eventually, gated_deployment, room, this_moment, view
 from throttler.api.throttle import LabelLever, TaintLever
 from throttler.kube.errors import ConflictError
@@ -182,6 +185,71 @@ async def test_overdue_pods_keep_the_bounds_and_go_first(control_plane: ControlP
         outcome, memory = release_gates(demand, settings, room(1), memory, this_moment())
         assert await seen.carry_out(outcome) == [LeverWriteOutcome.DONE]
         assert len(memory.released) == 1
+
+
+async def test_the_documented_policy_gates_new_pods_while_their_throttle_acts(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Pods are only tried, as no throttle's service runs here. The names are of this test: others share the plane."""
+    await control_plane.install(yaml.safe_load((ROOT / "manifests/crds/jointhrottles.yaml").read_text()))
+    label = {"example.com/paced": "true"}
+    await control_plane.patch_async("namespace", namespace, {"metadata": {"labels": label}})
+    throttle = {
+        "apiVersion": "kube-balloons.github.io/v1alpha1",
+        "kind": "JoinThrottle",
+        "metadata": {"name": namespace},
+        "spec": {"nodes": {"matchLabels": {"test": namespace}}, "levers": {"schedulingGates": {}}},
+    }
+    (command,) = blocks("docs/gates-taints-labels.md", "Gates for pods whose templates are not yours")
+    own = command.replace("pace-gpu-pods", namespace).replace("{name: default,", f"{{name: {namespace},")
+    policies = list(yaml.safe_load_all(own.split("<<EOF\n")[1].removesuffix("EOF\n")))
+
+    def gates(other_gates: Iterable[str] = (), **metadata: Any) -> list[str]:
+        pod = gpu_pod(namespace, other_gates, **metadata)
+        return [each["name"] for each in control_plane.try_to_create(pod, namespace)["spec"].get("schedulingGates", ())]
+
+    async def gated() -> bool:
+        return gates() == [PACED_GATE]
+
+    async def not_gated() -> bool:
+        return gates() == []
+
+    await control_plane.apply_async(throttle, *policies)
+    try:
+        await eventually(gated)
+        assert gates(["example.com/other"]) == ["example.com/other", PACED_GATE]
+        assert gates([PACED_GATE]) == [PACED_GATE]
+        assert gates(labels={"kube-balloons.github.io/pool": "gpu"}) == []
+        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "1"}
+        assert gates(ownerReferences=[owner]) == []
+        assert gates(ownerReferences=[{**owner, "kind": "ReplicaSet"}]) == [PACED_GATE]
+        placed = gpu_pod(namespace)
+        placed["spec"]["nodeName"] = "somewhere"
+        assert "schedulingGates" not in control_plane.try_to_create(placed, namespace)["spec"]
+        small = gpu_pod(namespace)
+        small["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1"}}
+        assert "schedulingGates" not in control_plane.try_to_create(small, namespace)["spec"]
+        assert "schedulingGates" not in control_plane.try_to_create(gpu_pod("default"), "default")["spec"]
+
+        acting = {"paused": None, "dryRun": None, "levers": {"schedulingGates": {}}}
+        for unused in ({"paused": True}, {"dryRun": True}, {"levers": {"schedulingGates": None}}):
+            await control_plane.patch_async("jointhrottle", namespace, {"spec": unused})
+            await eventually(not_gated)
+            await control_plane.patch_async("jointhrottle", namespace, {"spec": acting})
+            await eventually(gated)
+        await control_plane.delete_async("jointhrottle", namespace)
+        await eventually(not_gated)
+    finally:
+        for kind in ("mutatingadmissionpolicybinding", "mutatingadmissionpolicy", "jointhrottle"):
+            await control_plane.delete_async(kind, namespace)
+
+
+def gpu_pod(namespace: str, gates: Iterable[str] = (), **metadata: Any) -> dict[str, Any]:
+    """A pod of its own that asks for a GPU."""
+    container = {"name": "work", "image": "none", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    spec = {"containers": [container], "schedulingGates": [{"name": each} for each in gates]}
+    metadata = {"name": "work", "namespace": namespace, **metadata}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 async def _has(seen: View, namespace: str, count: int) -> bool:
