@@ -118,7 +118,7 @@ class CredentialKeeper:
 CLOCKS_AGREE_S = 5.0
 """A Date has whole seconds, and an answer may be read late: clocks that differ by no more are the same."""
 AGREED_FOR_S = 60.0
-"""While some API server has agreed with our clock so lately, another one that does not is wrong itself."""
+"""While some API server has agreed so lately with the time that we go by, another one that does not changes nothing."""
 DATES_S = (1e9, 1e10)
 """2001 to 2286: what is not between these is no time of a clock that was ever set."""
 
@@ -126,8 +126,8 @@ DATES_S = (1e9, 1e10)
 class ServerClock:
     """Seconds since the epoch by the clock of the API servers, which date all objects: what ages of objects go by.
 
-    It is our own clock as long as an API server agrees with it, and theirs where none does: a node whose time was set
-    wrong would take all that is held for overdue. Between two answers only monotonic time counts.
+    It is our own clock as long as an API server agrees with it, and where none does that of one of them: a node whose
+    time was set wrong would take all that is held for overdue. Between two answers only monotonic time counts.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -148,8 +148,10 @@ class ServerClock:
         own_s, at_s = self._wall(), self._monotonic()
         if abs(told_s - own_s) <= CLOCKS_AGREE_S:
             self._offset_s, self._agreed_s = own_s - at_s, at_s
-        elif abs(told_s - self.now_s()) > CLOCKS_AGREE_S and at_s - self._agreed_s > AGREED_FOR_S:
-            self._offset_s = told_s - at_s
+        elif abs(told_s - self.now_s()) <= CLOCKS_AGREE_S:
+            self._agreed_s = at_s
+        elif at_s - self._agreed_s > AGREED_FOR_S:
+            self._offset_s, self._agreed_s = told_s - at_s, at_s
 
 
 SECTIONS = ("clusters", "contexts", "users")

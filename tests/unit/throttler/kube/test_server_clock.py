@@ -77,6 +77,23 @@ def test_one_server_of_several_whose_clock_is_wrong_changes_nothing() -> None:
         assert scene.error_s == 0.0
 
 
+@pytest.mark.parametrize("second_s", [-600.0, 20.0])
+def test_where_all_clocks_differ_it_goes_by_one_server_as_long_as_that_one_answers(second_s: float) -> None:
+    """Each answer set it: nodes aged by ten minutes and back from one second to the next."""
+    scene = Scene(ahead_s=HOUR_S)
+    for _ in range(100):
+        scene.hear()
+        assert scene.error_s == 0.0
+        scene.passed_s += AGREED_FOR_S / 2.0
+        scene.hear(ahead_s=second_s)
+        assert scene.error_s == 0.0
+    scene.passed_s += AGREED_FOR_S + 1.0
+    scene.hear(ahead_s=second_s)
+    assert scene.error_s == second_s
+    scene.hear()
+    assert scene.error_s == second_s
+
+
 def test_servers_that_are_all_set_take_the_ages_with_them() -> None:
     """They date what is made from then on."""
     scene = Scene()
