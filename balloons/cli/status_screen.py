@@ -9,12 +9,13 @@ import contextlib
 import re
 import shutil
 import sys
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import inf
 from textwrap import wrap
+from time import time
 from typing import Any
 
 import click
@@ -52,9 +53,11 @@ NO_CRD = "this cluster does not serve BalloonPool (kube-balloons.github.io/v1alp
 DAY_0 = f"{NO_CRD}\nwithout it: balloons doctor, balloons plan --to N, balloons top, balloons explain node NAME"
 
 
-async def follow(changes: AsyncGenerator[Listing, None], where: str | None, look: Look) -> None:
-    """Show changes until cancelled."""
-    screen = Screen(where, look)
+async def follow(
+    changes: AsyncGenerator[Listing, None], where: str | None, look: Look, clock: Callable[[], float]
+) -> None:
+    """Show changes until cancelled; ages go by the clock (seconds since the epoch)."""
+    screen = Screen(where, look, clock)
     with keys_unseen():
         async with aclosing(changes):
             async for listing in changes:
@@ -141,6 +144,7 @@ class Screen:
 
     where: str | None
     look: Look
+    clock: Callable[[], float] = time
     height: int = 0
     last: str = ""
     """Of which kind the last row was."""
@@ -158,7 +162,7 @@ class Screen:
 
     def _draw(self, listing: Listing) -> None:
         size = shutil.get_terminal_size((COLUMNS, LINES))
-        text = tables(listing, self.where, replace(self.look, width=size.columns), datetime.now(UTC))
+        text = tables(listing, self.where, replace(self.look, width=size.columns), _date(self.clock))
         text += [] if listing.pools else ["No balloon pools found."]
         text += wrap(listing.outage, size.columns, subsequent_indent="  ")
         shown = on_screen(text, size.columns, size.lines - 1, "a taller terminal, -n or NAME")
@@ -173,7 +177,7 @@ class Screen:
         self.throttles = {throttle.key: throttle for throttle in listing.throttles}
         self.pools = {pool.key: pool for pool in listing.pools}
         self.outage.tell(listing.outage)
-        text = names(changed) if self.look.output == "name" else self._rows(changed, datetime.now(UTC))
+        text = names(changed) if self.look.output == "name" else self._rows(changed, _date(self.clock))
         click.echo("".join(f"{line}\n" for line in text), nl=False)
 
     def _rows(self, changed: Listing, now: datetime) -> list[str]:
@@ -188,6 +192,10 @@ class Screen:
     def _look_of(self, kind: str) -> Look:
         is_going_on, self.last = self.last == kind, kind
         return self.look.without_headers() if is_going_on else self.look
+
+
+def _date(clock: Callable[[], float]) -> datetime:
+    return datetime.fromtimestamp(clock(), UTC)
 
 
 def on_screen(text: list[str], columns: int, rows: int, instead: str) -> list[str]:
@@ -286,14 +294,14 @@ async def show_status(options: dict[str, Any], wanted: Wanted) -> int:
                 raise CommandError(NO_CRD) from error
             click.echo(DAY_0, err=True)
             if wanted.look.output in ("json", "yaml"):
-                _print(Listing(), where, wanted, datetime.now(UTC))
+                _print(Listing(), where, wanted, _date(client.now_s))
             return ExitCode.DONE
         changes = changes_of(client, where, wanted.names, has_throttles=first.throttles is not None)
         if wanted.is_watching:
-            await follow(changes, where, wanted.look)
+            await follow(changes, where, wanted.look, client.now_s)
         if wanted.awaited:
-            return await _wait(first, changes, where, wanted)
-        _print(_chosen(_told(first), wanted.names, where), where, wanted, datetime.now(UTC))
+            return await _wait(first, changes, where, wanted, client.now_s)
+        _print(_chosen(_told(first), wanted.names, where), where, wanted, _date(client.now_s))
     return ExitCode.DONE
 
 
@@ -309,7 +317,13 @@ def _told(first: _Look) -> Listing:
     return Listing(first.throttles or (), first.pools)
 
 
-async def _wait(first: _Look, changes: AsyncGenerator[Listing, None], where: str | None, wanted: Wanted) -> int:
+async def _wait(
+    first: _Look,
+    changes: AsyncGenerator[Listing, None],
+    where: str | None,
+    wanted: Wanted,
+    clock: Callable[[], float],
+) -> int:
     """What was seen last is printed however the wait ends, also by Ctrl-C."""
     unseen = [awaited.text for awaited in wanted.awaited if awaited.needs_throttles]
     if unseen and first.throttles is None:
@@ -318,7 +332,7 @@ async def _wait(first: _Look, changes: AsyncGenerator[Listing, None], where: str
     try:
         is_so = await waiting.until_so(_told(first).only(wanted.names), changes, wanted.timeout_s)
     finally:
-        _print(waiting.listing, where, wanted, datetime.now(UTC))
+        _print(waiting.listing, where, wanted, _date(clock))
     return ExitCode.DONE if is_so else ExitCode.TIMED_OUT
 
 

@@ -191,6 +191,29 @@ async def test_interrupted_wait_shows_what_there_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
+@pytest.mark.parametrize("how", [(), ("--wait", "--for", "warm=0"), ("-w",)], ids=["once", "wait", "watch"])
+async def test_a_pool_is_as_old_as_by_the_clock_of_the_api_server(how: tuple[str, ...], tmp_path: Path) -> None:
+    made = live_pool(0, 10)
+    made["metadata"]["creationTimestamp"] = "2001-09-09T02:00:00Z"
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        page = {"kind": "BalloonPoolList", "metadata": {"resourceVersion": "10"}, "items": [made]}
+        is_refused = "watch" in request.query or request.path.endswith("jointhrottles")
+        page = {"kind": "Status", "message": "not found", "code": 404} if is_refused else page
+        code = 422 if "watch" in request.query else 404 if is_refused else 200
+        return web.json_response(page, status=code, headers={"Date": "Sun, 09 Sep 2001 02:01:00 GMT"})
+
+    async with loopback_api(handle) as api:
+        process = await started(api, tmp_path, *how)
+        assert process.stdout is not None
+        rows = [(await asyncio.wait_for(process.stdout.readline(), 60)).split() for _ in range(2)]
+        if "-w" in how:
+            process.terminate()
+        await process.wait()
+    assert dict(zip(*rows, strict=False))[b"AGE"] in (b"60s", b"61s", b"62s")
+
+
+@pytest.mark.whole
 async def test_what_nobody_can_see_is_not_waited_for(tmp_path: Path) -> None:
     async with loopback_api(Server(0).handle) as api:
         code, out, err = await ended(await started(api, tmp_path, "--wait", "--for", "idle"))
