@@ -253,6 +253,11 @@ class LeverContext:
         return self.scene.moment.now_s
 
     @property
+    def turn(self) -> int:
+        """Counts the turns of one autoscaler's objects: where it paces both, each autoscaler has a turn in each."""
+        return int(self.now_s // (2.0 * TURN_S if self.paces_both else TURN_S))
+
+    @property
     def nodes(self) -> list[Node]:
         """The throttle's nodes."""
         return [node for node in self.scene.nodes.values() if self.rules.selects(node.labels)]

@@ -32,7 +32,6 @@ from throttler.levers.ceiling import (
 )
 from throttler.levers.lever import (
     THROTTLE_LABEL,
-    TURN_S,
     LeverContext,
     LeverDecision,
     LeverReason,
@@ -101,7 +100,7 @@ class MachineDeployments(CeilingLever[MachineDeploymentLever, MachineDeploymentM
             self._look(thing, said.get(name_of(thing)), context, memory, is_over=demand.is_over(room, now_s))
             for thing in sorted(own, key=lambda thing: thing.key)
         ]
-        shares = _shares(looks, room.allowance - sum(look.uncounted for look in looks), now_s)
+        shares = _shares(looks, room.allowance - sum(look.uncounted for look in looks), context)
         decisions, memories = [], {}
         for look in looks:
             key = look.group.key
@@ -138,16 +137,16 @@ class MachineDeployments(CeilingLever[MachineDeploymentLever, MachineDeploymentM
 MACHINE_DEPLOYMENTS = MachineDeployments()
 
 
-def _shares(looks: Sequence["GroupCeiling"], budget: int, now_s: float) -> Mapping[ObjectKey, int]:
+def _shares(looks: Sequence["GroupCeiling"], budget: int, context: LeverContext) -> Mapping[ObjectKey, int]:
     """How many machines each may order now; together no more than the budget.
 
     One place goes to a group that ordered nothing, so that it is seen when it has machines again.
     """
     keys = [look.group.key for look in looks]
-    begin = int(now_s // TURN_S) % len(keys) if keys else 0
+    begin = context.turn % len(keys) if keys else 0
     turn = [str(key) for key in (*keys[begin:], *keys[:begin])]
     usable = {str(look.group.key): look for look in looks if not look.is_full}
-    good = [name for name, look in usable.items() if not look.memory.search.is_dry(now_s)]
+    good = [name for name, look in usable.items() if not look.memory.search.is_dry(context.now_s)]
     probed = [name for name in usable if name not in good] if budget > len(good) else []
     shares, left = dict.fromkeys(turn, 0), max(0, budget)
     for wants in (dict.fromkeys(probed, 1), dict.fromkeys(good, left), dict.fromkeys(usable, left)):

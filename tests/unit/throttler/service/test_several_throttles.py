@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.throttler.joins.cluster import CNI, LOGS, a_claim, a_node, a_world, daemons_on, pending
 from tests.unit.throttler.levers.test_machine_deployments import body
-from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
+from tests.unit.throttler.service.throttle_scene import a_pool, a_throttle, a_view
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.joins import JoinWorld
 from throttler.kube.cluster_autoscaler import MAX_SIZE, MachineDeployment
@@ -152,23 +152,27 @@ def test_a_full_window_gives_each_throttle_its_turn(lever: str) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 4])
-def test_turns_of_throttles_are_not_in_step_with_those_of_their_objects(count: int) -> None:
+@pytest.mark.parametrize("karpenter", [{}, {"nodePoolLimits": {"names": ["pool-a"]}}], ids=["", "Karpenter as well"])
+@pytest.mark.parametrize("names", ["ab", "a"])
+def test_turns_are_not_in_step_with_those_of_their_objects(names: str, karpenter: dict[str, Any], count: int) -> None:
     """The only place went to one half of each throttle's MachineDeployments, whatever waited for the others."""
-    names = {pool: [f"{pool}{at}" for at in range(count)] for pool in "ab"}
-    levers = {pool: {"machineDeployments": {"namespace": "capi", "names": names[pool]}} for pool in "ab"}
-    throttles = tuple(of_pool(pool, window=NARROW, levers=levers[pool]) for pool in "ab")
-    groups = tuple(msgspec.convert(body(name), MachineDeployment) for pool in "ab" for name in names[pool])
+    deployments = {pool: [f"{pool}{at}" for at in range(count)] for pool in names}
+    levers = {pool: {"machineDeployments": {"namespace": "capi", "names": deployments[pool]}} for pool in names}
+    throttles = tuple(of_pool(pool, window=NARROW, levers={**levers[pool], **karpenter}) for pool in names)
+    groups = tuple(msgspec.convert(body(name), MachineDeployment) for pool in names for name in deployments[pool])
     story = Story(throttles, jobs("a", 40) + jobs("b", 40))
-    for job in story.jobs[:3]:
-        job.ordered_s = job.registered_s = job.let_in_s = 0.0
-    world, served = story._world(), set[str]()
-    for turn in range(8, 8 + 4 * count):
-        view = a_view(turn * TURN_S, world, names=("a", "b"), scene={"limited": groups})
+    served = set[str]()
+    for turn in range(8, 8 + 16 * count):
+        for job in story.jobs[:3]:
+            job.ordered_s = job.registered_s = job.let_in_s = (turn - 8) * TURN_S
+        view = a_view(turn * TURN_S, story._world(), names=tuple(names), scene={"limited": (*groups, a_pool())})
         turns, _ = decide_throttles(throttles, view, {})
         assert sum(turn.findings.verdict.allowance for turn in turns if turn.findings.verdict) == 1
-        sizes = {write.key.name: write.body for turn in turns for write in turn.lever_writes}
+        sizes = {
+            write.key.name: write.body for turn in turns for write in turn.lever_writes if "capi" in str(write.key)
+        }
         served |= {name for name, body in sizes.items() if body["metadata"]["annotations"][MAX_SIZE] == "5"}  # type: ignore[call-overload]
-    assert served == {*names["a"], *names["b"]}
+    assert served == {name for pool in names for name in deployments[pool]}
 
 
 def test_small_demand_of_one_throttle_passes_a_window_that_others_fill() -> None:
