@@ -477,7 +477,7 @@ def _throttle_facts(throttle: JoinThrottle, learned: Learned, daemon_sets: tuple
     # The simulator's idle servers answer more slowly than real ones: their baseline is learned in the lead-in.
     return ThrottleFacts(
         name=throttle.metadata.name,
-        nodes=throttle.spec.nodes,
+        nodes=throttle.spec.paced_nodes,
         settings=law_settings(throttle.spec, daemon_sets),
         learned=replace(learned, baseline_s=None),
         join_s=learned.join_s,

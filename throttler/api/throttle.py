@@ -12,8 +12,9 @@ import msgspec
 from msgspec import Meta
 
 from throttler.kube.metadata import Condition, Metadata, ObjectKey, key_of
+from throttler.kube.node import KARPENTER_POOL_LABEL
 from throttler.kube.quantities_and_durations import exact_value, parse_duration
-from throttler.kube.selectors import LabelSelector
+from throttler.kube.selectors import LabelSelector, Requirement
 
 GROUP = "kube-balloons.github.io"
 VERSION = "v1alpha1"
@@ -185,6 +186,16 @@ class ThrottleSpec(msgspec.Struct, frozen=True, rename="camel"):
     levers: Levers = Levers()
     paused: bool = False
     dry_run: bool = False
+
+    @property
+    def paced_nodes(self) -> LabelSelector:
+        """`nodes`; where nothing but limits of NodePools by name holds them back, those of these pools."""
+        nodes, limits = self.nodes, self.levers.node_pool_limits
+        only = Levers(node_pool_limits=limits, headroom=self.levers.headroom)
+        if limits is None or not limits.names or self.levers != only:
+            return nodes
+        named = Requirement(KARPENTER_POOL_LABEL, "In", limits.names)
+        return msgspec.structs.replace(nodes, match_expressions=(*nodes.match_expressions, named))
 
     @property
     def max_wait_s(self) -> float:

@@ -12,7 +12,7 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from throttler.api.throttle import JoinThrottle, Levers
+from throttler.api.throttle import JoinThrottle
 from throttler.api.throttle_rules import StoredThrottle
 from throttler.joins.count_joins import count_joins
 from throttler.joins.demand import nodes_of
@@ -20,9 +20,8 @@ from throttler.joins.join_memory import JoinMemory
 from throttler.joins.joins import JoinRules, Joins, JoinWorld, total_joins
 from throttler.joins.requested_machines import GroupsOf, share_groups
 from throttler.kube.karpenter import NodePool
-from throttler.kube.node import KARPENTER_POOL_LABEL
 from throttler.kube.reasons_and_events import MOST_ERROR_TEXT
-from throttler.kube.selectors import LabelSelector, Requirement, are_disjoint, requirements
+from throttler.kube.selectors import are_disjoint, requirements
 from throttler.law.admission import AT_ONCE_S, ORDERED_WITHIN_S, Bucket
 from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, Learned, learned_of, learned_of_status
@@ -419,12 +418,12 @@ def _case(
     memory = memories.get(name) or _first_memory(throttle, view)
     rules = JoinRules.of(throttle, PACED_GATE, older, view.world.daemon_sets)
     if len(known) > 1:
-        rules = replace(rules, nodes=_paced_nodes(throttle), older=tuple(map(_paced_nodes, older)))
+        rules = replace(rules, nodes=throttle.spec.paced_nodes, older=tuple(other.spec.paced_nodes for other in older))
     # What one lets go of waits under another's ceiling: taken for ordered, it would fill the window that it waits for.
     ceilings = (other.spec.nodes for other in known if other.acts and other.spec.levers.has_ceiling)
     has_ceiling = rules.has_ceiling or not all(are_disjoint(nodes, throttle.spec.nodes) for nodes in ceilings)
     rules, own = replace(rules, has_ceiling=has_ceiling), {*requirements(rules.nodes)}
-    covering = (other.metadata.name for other in older if own.issuperset(requirements(_paced_nodes(other))))
+    covering = (other.metadata.name for other in older if own.issuperset(requirements(other.spec.paced_nodes)))
     covered_by, status = next(covering, ""), view.world.autoscaler
     if covered_by and groups and status:
         groups = share_groups(status, view.world.nodes.values(), [throttle])
@@ -439,16 +438,6 @@ def _case(
         is_alone=len(known) == 1,
         covered_by=covered_by,
     )
-
-
-def _paced_nodes(throttle: JoinThrottle) -> LabelSelector:
-    """The throttle's nodes; where nothing but limits of NodePools by name holds them back, the nodes of those pools."""
-    nodes, levers = throttle.spec.nodes, throttle.spec.levers
-    limits = levers.node_pool_limits
-    if limits is None or not limits.names or levers != Levers(node_pool_limits=limits, headroom=levers.headroom):
-        return nodes
-    named = Requirement(KARPENTER_POOL_LABEL, "In", limits.names)
-    return msgspec.structs.replace(nodes, match_expressions=(*nodes.match_expressions, named))
 
 
 def _first_memory(throttle: JoinThrottle, view: TickView) -> ThrottleMemory:

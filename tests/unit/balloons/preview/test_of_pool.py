@@ -1,6 +1,9 @@
 """What a plan reckons with that differs from pool to pool."""
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from balloons.cluster import kinds
 from balloons.preview.from_cluster import plan_inputs
@@ -23,12 +26,14 @@ def test_a_plan_reckons_with_the_daemon_sets_of_its_own_pool() -> None:
     assert of_pool(learned, found.pools[0]).servers.join_cpu_s.value == 0.7
 
 
-def test_a_plan_is_of_the_throttle_that_paces_its_own_pool() -> None:
+SELECTED = {name: {"nodes": {"matchLabels": {"karpenter.sh/nodepool": name}}} for name in ("gpu", "web")}
+NAMED = {name: {"levers": {"nodePoolLimits": {"names": [name]}}} for name in ("gpu", "web")}
+
+
+@pytest.mark.parametrize("specs", [SELECTED, NAMED], ids=["by labels", "by names"])
+def test_a_plan_is_of_the_throttle_that_paces_its_own_pool(specs: dict[str, Any]) -> None:
     """It was of the oldest one's: nodes that nobody paces were said to join at the pace of those of another pool."""
-    throttles = [
-        {"metadata": {"name": name, "uid": name}, "spec": {"nodes": {"matchLabels": {"karpenter.sh/nodepool": name}}}}
-        for name in ("gpu", "web")
-    ]
+    throttles = [{"metadata": {"name": name, "uid": name}, "spec": spec} for name, spec in specs.items()]
     nodes = [node(at, **{"karpenter.sh/nodepool": name}) for at, name in enumerate(("gpu", "web", "free"))]
     found = plan_inputs(cluster({kinds.NODES: nodes, kinds.PODS: [], kinds.THROTTLES: throttles}))
     pacing = {pool.name: of_pool(found, pool).throttle for pool in found.pools}
