@@ -163,6 +163,11 @@ class Levers(msgspec.Struct, frozen=True, rename="camel"):
     daemon_set_label: LabelLever | None = None
 
     @property
+    def are_any(self) -> bool:
+        """Whether there is one besides Headroom."""
+        return self != Levers(headroom=self.headroom)
+
+    @property
     def has_ceiling(self) -> bool:
         """Whether one of them bounds what an autoscaler may order for pods that nothing holds back."""
         return any(isinstance(getattr(self, name), CeilingSettings) for name in self.__struct_fields__)

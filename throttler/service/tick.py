@@ -384,7 +384,8 @@ class _Joins:
     def _takes_part(self, other: str, name: str) -> bool:
         """Whether a throttle counts in what `name` is given: a dry run changes nothing for the others."""
         case = self.cases[other]
-        return not case.is_idle or (other == name and not case.throttle.spec.paused)
+        holds_back = not case.is_idle and (case.growth or case.throttle.spec.levers.are_any)
+        return bool(holds_back) or (other == name and not case.throttle.spec.paused)
 
 
 def _whose_turn(turn: int, count: int) -> int:

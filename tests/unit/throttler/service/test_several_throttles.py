@@ -175,6 +175,17 @@ def test_turns_are_not_in_step_with_those_of_their_objects(names: str, karpenter
     assert served == {name for pool in names for name in deployments[pool]}
 
 
+def test_a_throttle_without_a_lever_takes_nothing_from_others() -> None:
+    """It got its part of each place that became free, which nobody could use."""
+    alone, beside = (
+        Story((*others, of_pool("a", window=NARROW, levers=CEILING)), jobs("a", 60), {"a": "a"})
+        for others in ((), (a_throttle("first"),))
+    )
+    alone.after(180)
+    beside.after(180)
+    assert beside.usable() == alone.usable()
+
+
 def test_small_demand_of_one_throttle_passes_a_window_that_others_fill() -> None:
     """The reserved lane was for whoever's name comes first."""
     story = Story(tuple(of_pool(pool, window=NARROW, levers=CEILING) for pool in "abz"), jobs("a", 60) + jobs("b", 60))
