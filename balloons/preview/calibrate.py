@@ -12,7 +12,7 @@ from datetime import datetime
 import msgspec
 
 from balloons.preview.inputs import MOST_JITTER, REACTION_S, Known
-from throttler.kube.node import INSTANCE_TYPE_LABEL, group_of
+from throttler.kube.node import group_of
 from throttler.kube.quantities_and_durations import count
 
 LONGEST_S = 1800.0
@@ -106,7 +106,6 @@ class Birth:
     name: str
     pool: str
     """The group that it belongs to, as `group_of` names it."""
-    instance_type: str
     created_s: float
     """Registered."""
     asked_s: float | None = None
@@ -119,11 +118,6 @@ class Birth:
     """Ready, and the DaemonSet pods that came with it ready too."""
     own_s: float | None = None
     """Of its join, what was its own and no waiting for DaemonSet pods to be made."""
-
-    @property
-    def reaction_s(self) -> float | None:
-        """From pods that wait to the machine that is asked for; only NodeClaims tell."""
-        return None if self.asked_s is None or self.wanted_s is None else self.asked_s - self.wanted_s
 
     @property
     def boot_s(self) -> float | None:
@@ -164,7 +158,6 @@ def _birth(node: Dated, created_s: float, pods: list[Dated], claim: Dated | None
     return Birth(
         name=node.metadata.name,
         pool=group_of(node.metadata.labels),
-        instance_type=node.metadata.labels.get(INSTANCE_TYPE_LABEL, ""),
         created_s=created_s,
         asked_s=asked_s if asked_s is not None and created_s - LONGEST_S <= asked_s <= created_s else None,
         is_asked_by_claim=claim is not None,

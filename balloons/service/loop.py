@@ -73,10 +73,6 @@ class Wake:
 class View(Protocol):
     """What the loop asks the watch caches."""
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether every cache shows everything."""
-
     def circumstances(self) -> Circumstances:
         """What the next snapshot says about itself."""
 

@@ -149,9 +149,8 @@ async def test_an_apply_that_takes_a_foreign_field_is_refused_by_name(client, na
     await client.apply(CONFIG_MAPS, applied("c", "1"), "c", namespace, field_manager="theirs")
     with pytest.raises(ConflictError) as caught:
         await client.apply(CONFIG_MAPS, applied("c", "2"), "c", namespace, field_manager="ours")
-    (cause,) = caught.value.causes
-    assert cause.field == ".data.size"
-    assert "theirs" in cause.message
+    assert ".data.size" in caught.value.message
+    assert "theirs" in caught.value.message
     answer = await client.apply(CONFIG_MAPS, applied("c", "2"), "c", namespace, field_manager="ours", force=True)
     assert decode(answer, ConfigMap).data == {"size": "2"}
 
@@ -206,7 +205,7 @@ async def test_refusals_have_their_own_errors(client, namespace):
         await create(client, namespace, "c")
     with pytest.raises(InvalidError) as caught:
         await create(client, namespace, "Not_A_Name")
-    assert [cause.field for cause in caught.value.causes] == ["metadata.name"]
+    assert "metadata.name" in caught.value.message
     with pytest.raises(NotFoundError):
         await client.get(CONFIG_MAPS, "absent", namespace)
     with pytest.raises(InvalidError):

@@ -5,7 +5,6 @@ A message never holds a header or a token; bodies that are not a Kubernetes Stat
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -23,15 +22,6 @@ class ConfigError(Exception):
     """The kubeconfig or the in-cluster files cannot be used; the message names file and field."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """One reason inside an answer: `field` is a path into the refused object, empty where none applies."""
-
-    field: str
-    message: str
-    reason: str = ""
-
-
 class ApiError(Exception):
     """A call that did not succeed.
 
@@ -47,14 +37,12 @@ class ApiError(Exception):
         status: int = 0,
         reason: str = "",
         retry_after_s: float | None = None,
-        causes: tuple[Cause, ...] = (),
     ) -> None:
         super().__init__(message)
         self.message = message
         self.status = status
         self.reason = reason
         self.retry_after_s = retry_after_s
-        self.causes = causes
         self.is_cured = False
 
     @property
@@ -100,7 +88,7 @@ class NotFoundError(ApiError):
 
 
 class ConflictError(ApiError):
-    """409: a precondition does not hold, or another field manager owns a field (see `causes`)."""
+    """409: a precondition does not hold, or another field manager owns a field; the message names it."""
 
 
 class AlreadyExistsError(ConflictError):
@@ -112,7 +100,7 @@ class GoneError(ApiError):
 
 
 class InvalidError(ApiError):
-    """400 or 422: the server refuses what was sent; `causes` name the fields."""
+    """400 or 422: the server refuses what was sent; the message names the fields."""
 
 
 class TooManyRequestsError(ApiError):
@@ -135,15 +123,8 @@ _BY_STATUS: Mapping[int, type[ApiError]] = {
 }
 
 
-class _StatusCause(msgspec.Struct):
-    field: str = ""
-    message: str = ""
-    reason: str = ""
-
-
 class _StatusDetails(msgspec.Struct, rename="camel"):
     retry_after_seconds: int = 0
-    causes: list[_StatusCause] | None = None
 
 
 class _Status(msgspec.Struct):
@@ -183,13 +164,11 @@ def _error(status: int, answered: _Status, retry_after_s: float | None) -> ApiEr
     details = answered.details or _StatusDetails()
     if retry_after_s is None and details.retry_after_seconds > 0:
         retry_after_s = parse_retry_after(str(details.retry_after_seconds), None)
-    causes = tuple(Cause(c.field, cut(c.message), c.reason) for c in details.causes or ())
     return kind(
         cut(answered.message) or f"HTTP status {status}",
         status=status,
         reason=answered.reason,
         retry_after_s=retry_after_s,
-        causes=causes,
     )
 
 

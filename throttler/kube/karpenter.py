@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from throttler.kube.metadata import KindNames, Metadata, OwnedMetadata
-from throttler.kube.node import HOST_LABEL, INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL
+from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.quantities_and_durations import Resources, parse_resources
 from throttler.kube.selectors import Requirement
 from throttler.kube.taints import Taint
@@ -123,7 +123,6 @@ class _ClaimCondition(msgspec.Struct, frozen=True, gc=False):
 class _ClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     node_name: str = ""
     capacity: dict[str, str] = {}
-    allocatable: dict[str, str] = {}
     conditions: tuple[_ClaimCondition, ...] = ()
 
 
@@ -139,11 +138,6 @@ class NodeClaim(msgspec.Struct, frozen=True, gc=False):
         return self.metadata.labels.get(KARPENTER_POOL_LABEL, "")
 
     @property
-    def instance_type(self) -> str:
-        """The instance type; empty before launch."""
-        return self.metadata.labels.get(INSTANCE_TYPE_LABEL, "")
-
-    @property
     def node_name(self) -> str:
         """Its Node; empty before registration."""
         return self.status.node_name
@@ -152,11 +146,6 @@ class NodeClaim(msgspec.Struct, frozen=True, gc=False):
     def capacity(self) -> Resources:
         """What the instance type has (milli-units); empty before launch. Raises QuantityError."""
         return parse_resources(self.status.capacity)
-
-    @property
-    def allocatable(self) -> Resources:
-        """What of it pods are promised (milli-units); empty before launch. Raises QuantityError."""
-        return parse_resources(self.status.allocatable)
 
     @property
     def is_launched(self) -> bool:

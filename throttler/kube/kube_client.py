@@ -367,7 +367,7 @@ class KubeClient:
         force: bool = False,
         subresource: str | None = None,
     ) -> bytes:
-        """Server-side apply; ConflictError names the other managers in `causes` unless `force`.
+        """Server-side apply; ConflictError names the other managers unless `force`.
 
         A `metadata.resourceVersion` in the body is a precondition.
         """

@@ -107,23 +107,14 @@ class WatchSet:
         """Whether every cache shows everything."""
         return all(cache.store.is_complete for cache in self._caches.values())
 
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """The caches that do not, with the server's reason where it gave one."""
-        return self.missing_without(())
-
     def missing_without(self, spare: Container[str]) -> tuple[str, ...]:
-        """The same, as if these caches were not followed."""
+        """The caches that do not, with the server's reason where it gave one; as if those that are `spare` were not
+        followed."""
         caches = (cache for name, cache in self._caches.items() if name not in spare)
         return tuple(cache.in_words for cache in caches if not cache.store.is_complete)
 
-    @property
-    def age_s(self) -> float:
-        """How old the oldest view is, beyond what is usual on a quiet resource."""
-        return self.age_without(())
-
     def age_without(self, spare: Container[str]) -> float:
-        """The same, as if these caches were not followed."""
+        """How old the oldest of the other views is, beyond what is usual on a quiet resource."""
         ages_s = (cache.age_s for name, cache in self._caches.items() if name not in spare)
         return max(0.0, max(ages_s, default=0.0) - USUAL_SILENCE_S)
 

@@ -78,7 +78,6 @@ def govern(
         because=because(ThrottleReason.DEADLINE, overdue=overdue) if overdue else update.because,
         index=facts.low_index if facts.low_index is not None else facts.high_index,
         error_share=error_share(worst) if worst is not None else 0.0,
-        worst_server=health.worst_server,
         left_out=left_out(health, update.memory, facts.now_s),
     )
     return verdict, replace(update.memory, tokens=filling.tokens, ask_tokens=filling.ask_tokens)

@@ -105,7 +105,5 @@ class Verdict:
     """Latency and queue wait of the worst server over their baseline; None while unknown."""
     error_share: float = 0.0
     """429 and 5xx over all requests, of the worst server."""
-    worst_server: str = ""
-    """The server that decided."""
     left_out: tuple[Because, ...] = ()
     """Trouble that joins have no part in, and that therefore does not count, for as long as it lasts."""

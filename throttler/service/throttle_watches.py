@@ -101,12 +101,6 @@ class ThrottleWatches:
         return tuple(sorted(throttles, key=lambda throttle: (throttle.metadata.created_s, throttle.metadata.name)))
 
     @property
-    def unreadable(self) -> Mapping[str, str]:
-        """JoinThrottles that could not even be told apart, with the reason."""
-        reflector = self._set.caches.get(THROTTLES.plural)
-        return {key[1]: why for key, why in reflector.store.skipped.items()} if reflector else {}
-
-    @property
     def is_known(self) -> bool:
         """Whether it has been known which JoinThrottles there are; where the kind is not served, there are none.
 

@@ -230,11 +230,11 @@ def test_a_machine_was_made_for_the_newest_pod_that_is_no_older_than_half_an_hou
     made = {"old": -1791, "older": 3, "newest": 7, "later": 12}
     pods = [pod("n", at_s, 200, owner="ReplicaSet") for at_s in made.values()]
     (born,) = of([node("n", 10, 110)], [*pods, pod("n", 10, 120)], [claim("n", 10)])
-    assert (born.wanted_s, born.reaction_s) == (T0.timestamp() + 7, 3)
+    assert (born.wanted_s, born.asked_s) == (T0.timestamp() + 7, T0.timestamp() + 10)
     (long_ago,) = of([node("n", 10, 110)], pods[:1], [claim("n", 10)])
     assert long_ago.wanted_s is None
     (just,) = of([node("n", 10, 110)], [pod("n", -1790, 200, owner="ReplicaSet")], [claim("n", 10)])
-    assert just.reaction_s == 1800
+    assert (just.asked_s, just.wanted_s) == (T0.timestamp() + 10, T0.timestamp() - 1790)
 
 
 def test_a_birth_of_which_only_the_node_is_known_tells_only_its_own_times() -> None:
@@ -463,7 +463,7 @@ def test_an_end_is_in_the_band_with_both_of_its_ends(
 
 
 def came(*, wanted_s: float | None = None, asked_s: float | None = None, by_claim: bool = False) -> Birth:
-    known = {"name": "n", "pool": "gpu", "instance_type": "", "created_s": 500.0, "usable_s": 600.0}
+    known = {"name": "n", "pool": "gpu", "created_s": 500.0, "usable_s": 600.0}
     return Birth(**known, asked_s=asked_s, is_asked_by_claim=by_claim, wanted_s=wanted_s)  # type: ignore[arg-type]
 
 
@@ -492,14 +492,14 @@ def test_demand_came_with_its_pods_or_a_reaction_before_the_first_order(
 
 
 @pytest.mark.parametrize(
-    ("asked_s", "wanted_s", "reaction_s", "boot_s"),
-    [(8.0, 5.0, 3.0, 92.0), (None, 5.0, None, None), (8.0, None, None, 92.0), (None, None, None, None)],
+    ("asked_s", "wanted_s", "boot_s"),
+    [(8.0, 5.0, 92.0), (None, 5.0, None), (8.0, None, 92.0), (None, None, None)],
 )
 def test_what_is_not_known_of_a_birth_is_not_guessed(
-    asked_s: float | None, wanted_s: float | None, reaction_s: float | None, boot_s: float | None
+    asked_s: float | None, wanted_s: float | None, boot_s: float | None
 ) -> None:
-    birth = Birth(name="n", pool="", instance_type="", created_s=100.0, asked_s=asked_s, wanted_s=wanted_s)
-    assert (birth.reaction_s, birth.boot_s, birth.join_s) == (reaction_s, boot_s, None)
+    birth = Birth(name="n", pool="", created_s=100.0, asked_s=asked_s, wanted_s=wanted_s)
+    assert (birth.boot_s, birth.join_s) == (boot_s, None)
     assert replace(birth, usable_s=130.0).join_s == 30.0
 
 

@@ -600,8 +600,7 @@ def test_groups_are_told_by_labels_and_the_control_plane_is_none() -> None:
 @pytest.mark.parametrize(("own", "boot_s"), [(2, 60.0), (3, 90.0)])
 def test_a_group_with_few_births_of_its_own_learns_from_all(own: int, boot_s: float) -> None:
     def born(name: str, boot_s: float) -> Birth:
-        known = {"name": name, "pool": "", "instance_type": "", "created_s": 1000.0}
-        return Birth(**known, asked_s=1000.0 - boot_s, is_asked_by_claim=True)  # type: ignore[arg-type]
+        return Birth(name=name, pool="", created_s=1000.0, asked_s=1000.0 - boot_s, is_asked_by_claim=True)
 
     births = [*(born(f"n{number}", 90.0) for number in range(own)), *(born(f"o{number}", 60.0) for number in range(30))]
     nodes = [a_node(f"n{number}") for number in range(own)]

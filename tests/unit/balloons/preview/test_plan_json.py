@@ -269,7 +269,7 @@ def test_a_saved_plan_is_read_as_far_as_its_figures_are_numbers() -> None:
 
 def test_nodes_are_counted_in_each_pool_that_pods_were_to_get_nodes_of() -> None:
     since_s = AT.timestamp()
-    births = [Birth(name=pool, pool=pool, instance_type="", created_s=since_s + 9.0) for pool in ("a", "gpu", "other")]
+    births = [Birth(name=pool, pool=pool, created_s=since_s + 9.0) for pool in ("a", "gpu", "other")]
     of_two = {**SAVED, "pods": {"newNodes": {"a": 4, "gpu": 6}}}
     assert [compared(saved_plan(body), births).came for body in (SAVED, of_two)] == [1, 2]
 

@@ -39,13 +39,6 @@ def test_each_status_has_its_error(status, reason, kind):
     assert isinstance(error, errors.ApiError)
 
 
-def test_causes_name_the_fields():
-    causes = [{"reason": "FieldManagerConflict", "message": 'conflict with "kubectl"', "field": ".spec.replicas"}]
-    body = json.dumps({"reason": "Conflict", "details": {"causes": causes}}).encode()
-    (cause,) = answer(409, body).causes
-    assert (cause.field, cause.message) == (".spec.replicas", 'conflict with "kubectl"')
-
-
 @pytest.mark.parametrize(
     "body", [b"", b"<html>" + b"x" * 100_000, b"[" * 50_000, b"\xff\xfe", b"null", b'{"message": 1}']
 )
