@@ -40,7 +40,7 @@ from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverDecision, LeverState
 from throttler.service.tick import Findings, Turn
 from throttler.signals.reading import fresh_for_s, is_fresh
-from throttler.signals.servers import is_server
+from throttler.signals.servers import is_server, server_states
 
 
 class StatusReason(Sentence):
@@ -129,16 +129,8 @@ def _phase(stored: StoredThrottle, findings: Findings) -> str:
 
 def _servers(findings: Findings) -> Iterator[ServerStatus]:
     """One entry per name, by name: the list is a map in the API, and a doubled key would cost the whole status."""
-    states: dict[str, ServerStatus] = {}
-    for reading in filter(is_server, findings.signals.readings):
-        state = "Fresh" if is_fresh(reading, findings.now_s) else "Stale"
-        missing = f"does not export {', '.join(reading.missing)}" if reading.missing else ""
-        name = reading.server[:NAME_LIMIT]
-        states[name] = ServerStatus(name, state, missing[:MESSAGE_LIMIT])
-    for silent in findings.signals.silent:
-        name = silent.server[:NAME_LIMIT]
-        states[name] = ServerStatus(name, "Silent", silent.problem[:MESSAGE_LIMIT])
-    return (states[name] for name in sorted(states))
+    by_name = {told.name[:NAME_LIMIT]: told for told in server_states(findings.signals, findings.now_s)}
+    return (ServerStatus(name, told.state.value, told.message[:MESSAGE_LIMIT]) for name, told in by_name.items())
 
 
 def _levers(findings: Findings) -> Iterator[LeverStatus]:

@@ -226,31 +226,22 @@ class ServerState:
     state: State
     age_s: float | None
     message: str = ""
+    """What is wrong with it, or lacks in what it exports, in words."""
 
 
 def server_states(signals: Signals, now_s: float) -> tuple[ServerState, ...]:
     """Every server that exists, sorted by name; silence goes before staleness. Our own requests are no server."""
-    readings = {reading.server: reading for reading in signals.readings if is_server(reading)}
-    silent = {
-        server.server: ServerState(
-            name=server.server,
-            state=State.SILENT,
-            age_s=_age_s(readings.get(server.server), now_s),
-            message=server.problem,
-        )
-        for server in signals.silent
-    }
-    others = (_state(reading, now_s) for name, reading in readings.items() if name not in silent)
-    return tuple(sorted((*silent.values(), *others), key=lambda state: state.name))
+    states = {reading.server: _state(reading, now_s) for reading in signals.readings if is_server(reading)}
+    for silent in signals.silent:
+        age_s = states[silent.server].age_s if silent.server in states else None
+        states[silent.server] = ServerState(name=silent.server, state=State.SILENT, age_s=age_s, message=silent.problem)
+    return tuple(states[name] for name in sorted(states))
 
 
 def _state(reading: Reading, now_s: float) -> ServerState:
-    age_s = now_s - reading.ended_s
-    if is_fresh(reading, now_s):
-        return ServerState(name=reading.server, state=State.FRESH, age_s=age_s)
-    message = f"its newest complete window ended {age_s:.0f} s ago"
-    return ServerState(name=reading.server, state=State.STALE, age_s=age_s, message=message)
-
-
-def _age_s(reading: Reading | None, now_s: float) -> float | None:
-    return None if reading is None else now_s - reading.ended_s
+    return ServerState(
+        name=reading.server,
+        state=State.FRESH if is_fresh(reading, now_s) else State.STALE,
+        age_s=now_s - reading.ended_s,
+        message=f"does not export {', '.join(reading.missing)}" if reading.missing else "",
+    )
