@@ -8,7 +8,7 @@ import asyncio
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import structlog
@@ -26,7 +26,7 @@ from throttler.kube.connection import Connection, ConnectionOptions, load_connec
 from throttler.kube.errors import ForbiddenError
 from throttler.kube.kube_client import MOST_PER_S, Attempt, CeilingGate, KubeClient, open_client
 from throttler.kube.lease import Elector, ElectorSettings, open_lease_client
-from throttler.kube.transport import always
+from throttler.kube.transport import MaySend, always
 from throttler.scraping.signal_watch import OwnAttempts, SignalWatches
 from throttler.service.lever_writer import LeverWriter
 from throttler.service.restore_all import InForce
@@ -103,45 +103,29 @@ async def open_clients(settings: ServiceSettings, metrics: Metrics) -> AsyncIter
         metrics.attempt(attempt)
         own.observe(attempt)
 
-    async with open_lease_client(connection, observer=metrics.attempt) as leasing:
+    async with AsyncExitStack() as stack:
+        leasing = await stack.enter_async_context(open_lease_client(connection, observer=metrics.attempt))
         elector = _elector(settings, leasing)
         may_pull = elector.may_write if elector is not None else always
         # A single replica may keep pools without a Lease; the guard needs a Lease that moves all the same.
         may_write = always if settings.is_alone else may_pull
-        read_gate = CeilingGate(READS_PER_S, burst=READ_BURST)
-        async with (
-            open_client(connection, "watch", gate=read_gate, observer=observe) as reading,
-            open_client(connection, "service", gate=gate_of(settings), observer=observe, may_send=may_write) as writing,
-            open_client(
-                connection, "urgent", gate=urgent_gate_of(settings), observer=observe, may_send=may_write
-            ) as urgent,
-            open_client(
-                connection, "notes", gate=gate_of(settings, 1.0, NOTES_BURST_S), observer=observe, may_send=may_write
-            ) as noting,
-            open_client(
-                connection,
-                "status",
-                gate=gate_of(settings, STATUS_SHARE, STATUS_BURST_S),
-                observer=observe,
-                may_send=may_write,
-            ) as telling,
-            open_client(connection, "throttle", gate=gate_of(settings), observer=observe, may_send=may_pull) as pulling,
-            open_client(
-                connection, "release", gate=gate_of(settings), observer=observe, may_send=may_pull
-            ) as releasing,
-        ):
-            yield Clients(
-                connection=connection,
-                reading=reading,
-                writing=writing,
-                urgent=urgent,
-                noting=noting,
-                telling=telling,
-                pulling=pulling,
-                releasing=releasing,
-                elector=elector,
-                own=own,
-            )
+
+        async def opened(component: str, gate: CeilingGate, may_send: MaySend = always) -> KubeClient:
+            client = open_client(connection, component, gate=gate, observer=observe, may_send=may_send)
+            return await stack.enter_async_context(client)
+
+        yield Clients(
+            connection=connection,
+            reading=await opened("watch", CeilingGate(READS_PER_S, burst=READ_BURST)),
+            writing=await opened("service", gate_of(settings), may_write),
+            urgent=await opened("urgent", urgent_gate_of(settings), may_write),
+            noting=await opened("notes", gate_of(settings, 1.0, NOTES_BURST_S), may_write),
+            telling=await opened("status", gate_of(settings, STATUS_SHARE, STATUS_BURST_S), may_write),
+            pulling=await opened("throttle", gate_of(settings), may_pull),
+            releasing=await opened("release", gate_of(settings), may_pull),
+            elector=elector,
+            own=own,
+        )
 
 
 def _elector(settings: ServiceSettings, leasing: KubeClient) -> Elector | None:
