@@ -15,7 +15,7 @@ from balloons.cli.input_and_output_files import documents, only_document, prices
 from balloons.cli.options_and_values import Number, Seconds
 from balloons.cli.plan_and_simulate_command import DURATIONS, stated_of
 from balloons.cli.plan_text_and_chart import PLAN_ROWS, answer_lines, chart, comparison_lines, plan_lines, wrapped
-from balloons.cli.terminal import CommandError, ExitCode, Look, Row, table, working
+from balloons.cli.terminal import CommandError, ExitCode, Look, Row, table_as_asked, working
 from balloons.cli.version_command import own_version
 from balloons.cluster import seen_cluster
 from balloons.cluster.kinds import NODES, Kind
@@ -219,7 +219,7 @@ def simulation_lines(cells: tuple[Cell, ...], sweep: Sweep | None, look: Look) -
     endless = filter(None, map(_endless, cells))
     notes = [line for note in (*endless, *passed_over) for line in wrapped(note, look)]
     kept = 2 if sweep else 1
-    drawn = table(headers, rows, width=look.width, kept=kept, first_to_go=FIRST_TO_GO, has_headers=look.has_headers)
+    drawn = table_as_asked(look, headers, rows, kept=kept, first_to_go=FIRST_TO_GO)
     return [*head, "", *drawn, *([""] if notes else []), *notes]
 
 

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import log10
 
-from balloons.cli.terminal import Look, Row
-from balloons.cli.terminal import table as table_lines
+from balloons.cli.terminal import Look, Row, table_as_asked
 from balloons.preview.forecast import NONE
 from balloons.preview.plan_json import Comparison
 from balloons.report import sentences
@@ -98,7 +97,7 @@ def wave_lines(plan: Document, look: Look) -> list[str]:
         dict(zip(WAVES, sentences.wave_row(number, wave), strict=True))
         for number, wave in enumerate(plan.waves[:MOST_ROWS], start=1)
     ]
-    return table(WAVES, rows, look) if rows else []
+    return table_as_asked(look, WAVES, rows, kept=2) if rows else []
 
 
 def side_lines(plan: Document, look: Look) -> list[str]:
@@ -108,7 +107,7 @@ def side_lines(plan: Document, look: Look) -> list[str]:
         name, ends, requests, load, refused, slower = sentences.side_row(side)
         name += " *" if side.policy == plan.pacing.policy else ""
         rows.append(dict(zip(SIDES, (name, ends, load, slower, refused, requests), strict=True)))
-    return table(SIDES, rows, look) if rows else []
+    return table_as_asked(look, SIDES, rows, kept=2, first_to_go=FIRST_TO_GO) if rows else []
 
 
 def _basis(plan: Document, look: Look) -> list[str]:
@@ -131,20 +130,7 @@ def _inputs(plan: Document, look: Look) -> list[str]:
         }
         for ceiling in plan.ceilings[:MOST_ROWS]
     ]
-    return table(INPUTS, rows, look)
-
-
-def table(headers: tuple[str, ...], rows: list[Row], look: Look) -> list[str]:
-    """As every table of this program."""
-    return table_lines(
-        headers,
-        rows,
-        width=look.width,
-        kept=2,
-        first_to_go=FIRST_TO_GO,
-        is_whole=look.output == "wide",
-        has_headers=look.has_headers,
-    )
+    return table_as_asked(look, INPUTS, rows, kept=2)
 
 
 def comparison_lines(comparison: Comparison, look: Look) -> list[str]:
@@ -174,7 +160,7 @@ def comparison_lines(comparison: Comparison, look: Look) -> list[str]:
         }
         for step in comparison.steps
     ]
-    return [*text, "", *table(STEPS, rows, look)]
+    return [*text, "", *table_as_asked(look, STEPS, rows, kept=2)]
 
 
 def chart(series: Series | None, look: Look, rows: int = ROWS, courses: Sequence[PolicyCourse] = ()) -> list[str]:

@@ -130,7 +130,7 @@ def top(**options: Any) -> None:
 
     from balloons.cli.documents import printed
     from balloons.cli.input_and_output_files import prices as prices_of
-    from balloons.cli.terminal import Look, table
+    from balloons.cli.terminal import Look, table_as_asked
     from balloons.cli.top_screen import FIRST_TO_GO, GROUP_COLUMNS, document, groups, rows
     from balloons.cluster import seen_cluster
     from balloons.cluster.seen_cluster import detect
@@ -149,11 +149,7 @@ def top(**options: Any) -> None:
         return
     look = Look.of_terminal("", has_headers=not options["no_headers"])
     shown = rows(by_group)
-    text = (
-        table(GROUP_COLUMNS, shown, width=look.width, kept=2, first_to_go=FIRST_TO_GO, has_headers=look.has_headers)
-        if shown
-        else []
-    )
+    text = table_as_asked(look, GROUP_COLUMNS, shown, kept=2, first_to_go=FIRST_TO_GO) if shown else []
     click.echo("".join(f"{line}\n" for line in text), nl=False)
     warn(detect(cluster).in_words if shown else f"no nodes seen; {detect(cluster).in_words}")
 

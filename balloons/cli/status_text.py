@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 
 from balloons.api.pool import GROUP, BalloonPool
 from balloons.cli.documents import PoolItem, ThrottleAndPoolStatusDocument, ThrottleItem
-from balloons.cli.terminal import CELL_COLOURS, GLYPHS, NONE, Look, Row
-from balloons.cli.terminal import table as table_lines
+from balloons.cli.terminal import GLYPHS, NONE, Look, table_as_asked
 from balloons.cluster.kinds import PAUSE_REASON
 from balloons.view.snapshot import RefusedPool, StoredPool
 from throttler.api.throttle import GROUP as THROTTLE_GROUP
@@ -221,14 +220,14 @@ def table(pools: Sequence[StoredPool], where: str | None, look: Look, now: datet
     columns = WIDE_POOL_COLUMNS if look.output == "wide" else POOL_COLUMNS
     headers = columns if where else ("NAMESPACE", *columns)
     rows = [pool_row(pool, now, _glyphs(look)) for pool in pools]
-    return _fitted(headers, rows, look, 1 if where else 2, FIRST_POOL_COLUMNS_TO_GO)
+    return table_as_asked(look, headers, rows, kept=1 if where else 2, first_to_go=FIRST_POOL_COLUMNS_TO_GO)
 
 
 def throttle_table(throttles: Sequence[StoredThrottle], look: Look, now: datetime) -> list[str]:
     """The lines of the throttles' table."""
     headers = WIDE_THROTTLE_COLUMNS if look.output == "wide" else THROTTLE_COLUMNS
     rows = [throttle_row(throttle, now, _glyphs(look)) for throttle in throttles]
-    return _fitted(headers, rows, look, 1, FIRST_THROTTLE_COLUMNS_TO_GO)
+    return table_as_asked(look, headers, rows, first_to_go=FIRST_THROTTLE_COLUMNS_TO_GO)
 
 
 def names(listing: Listing) -> list[str]:
@@ -246,21 +245,6 @@ def document(listing: Listing) -> ThrottleAndPoolStatusDocument:
 
 def _glyphs(look: Look) -> dict[str, str]:
     return GLYPHS if look.is_coloured and look.is_unicode else {}
-
-
-def _fitted(
-    headers: Sequence[str], rows: Sequence[Row], look: Look, kept: int, first_to_go: Sequence[str]
-) -> list[str]:
-    return table_lines(
-        headers,
-        rows,
-        width=look.width,
-        kept=kept,
-        first_to_go=first_to_go,
-        is_whole=look.output == "wide",
-        has_headers=look.has_headers,
-        colours=CELL_COLOURS if look.is_coloured else {},
-    )
 
 
 PHASES = (*(phase.value for phase in Phase), "Paused", "Invalid")

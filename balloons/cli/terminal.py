@@ -308,6 +308,22 @@ def table(
     return [*lines(shown, cells, has_headers=has_headers, colours=colours, gap=gap), *note]
 
 
+def table_as_asked(
+    look: Look, headers: Sequence[str], rows: Sequence[Row], *, kept: int = 1, first_to_go: Sequence[str] = ()
+) -> list[str]:
+    """The table as its command was asked to print it; whole with `-o wide`."""
+    return table(
+        headers,
+        rows,
+        width=look.width,
+        kept=kept,
+        first_to_go=first_to_go,
+        is_whole=look.output == "wide",
+        has_headers=look.has_headers,
+        colours=CELL_COLOURS if look.is_coloured else None,
+    )
+
+
 def _folded(headers: Sequence[str], rows: Sequence[Row], room: int) -> list[Row]:
     """Rows whose last cell takes at most `room` columns, and goes on in rows of its own; none if that is too narrow."""
     last, folded = headers[-1], list[Row]()
