@@ -30,7 +30,7 @@ from balloons.decide.decision_and_reasons import (
     UnseenBuffers,
 )
 from balloons.decide.one_pool import Case, Outcome, PoolCase, decide_pool
-from balloons.decide.pool_view_and_schedule import Ages, PoolDeployments, deployments_by_pool, pool_of, view_of
+from balloons.decide.pool_view_and_schedule import PoolDeployments, deployments_by_pool, pool_of, view_of
 from balloons.decide.pools_left_alone import believe, blind, why_left_alone
 from balloons.decide.release import Reservations, reserve
 from balloons.decide.settings import DecideSettings
@@ -271,10 +271,8 @@ def _look_at_all(
         labelled = deployments.get(pool.key, PoolDeployments())
         try:
             past = memory.pools.get(pool.key, PoolMemory())
-            ages = Ages(unready, {late: now.monotonic_s - since_s for late, since_s in past.late_since_s.items()})
             templates = buffers.get(pool.key, PoolBuffers()).templates
-            claim, earlier = snapshot.claims[pool.key], pools[:at]
-            view = view_of(pool, claim, snapshot, labelled, now, ages, past.refusals, earlier, templates)
+            view = view_of(pool, snapshot, labelled, templates, pools[:at], past, unready, now)
             late_since = {late: past.late_since_s.get(late, now.monotonic_s) for late in view.late}
             balloons = [balloon.uid for balloon in snapshot.failed.get(pool.key, ())]
             failed_since = {uid: past.failed_since_s.get(uid, now.monotonic_s) for uid in balloons}

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import chain, takewhile
-from types import MappingProxyType
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -28,6 +27,7 @@ from balloons.decide.census import (
     has_room,
     take_census,
 )
+from balloons.decide.decision_and_reasons import PoolMemory
 from balloons.decide.refusing import NodeRefusal, hosts_left_out, refusals, sought_by_karpenter
 from balloons.view.claim import Claim, Term, deployment_name, is_bought_by_karpenter, selectors_to_avoid
 from balloons.view.node_load_and_devices import EMPTY, NodeLoad
@@ -105,6 +105,7 @@ def percent_of(percent: int, whole: int) -> int:
     return -(-percent * whole // 100)
 
 
+_ON_THEIR_WAY = (NodeState.PREFLIGHT, NodeState.JOINING)
 Late = tuple[str, NodeState]
 """A node by uid and what keeps it: a test, a taint of its join, what it is short of (SICK), or a taint that closes it
 (CLOSED). Each has its time."""
@@ -159,14 +160,6 @@ class PoolView:
 
 
 @dataclass(frozen=True, slots=True)
-class Ages:
-    """How long nodes have been in a state that is to end: `unready` those not Ready, `late_s` those that are Ready."""
-
-    unready: Mapping[str, Unready] = field(default_factory=dict)
-    late_s: Mapping[Late, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class PoolDeployments:
     """The Deployments that wear the labels of one pool."""
 
@@ -176,101 +169,119 @@ class PoolDeployments:
     """Names of those that wear all labels of the pool's and that somebody else has made, sorted."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What a pool's stored objects say of its balloons, by shape name."""
+
+    templates: Mapping[str, Any]
+    """Their pod templates."""
+    terms: Mapping[str, Sequence[Term]]
+    """The alternatives of their node affinity."""
+    hosts: Mapping[str, tuple[str, ...]]
+    """Host names that they keep off."""
+
+
 def view_of(
     pool: BalloonPool,
-    claim: Claim,
     snapshot: Snapshot,
     labelled: PoolDeployments,
+    templates: Mapping[str, StoredObject],
+    before: Sequence[BalloonPool],
+    past: PoolMemory,
+    unready: Mapping[str, Unready],
     now: Now,
-    ages: Ages,
-    refused: Mapping[str, NodeRefusal] | None = None,
-    before: Sequence[BalloonPool] = (),
-    templates: Mapping[str, StoredObject] = MappingProxyType({}),
 ) -> PoolView:
-    """Sort and measure one pool's nodes; `refused` are those that refused balloons when it was last looked at, `before`
-    the pools that come first where both select a node, `templates` the pool's PodTemplates by shape name."""
-    rules = Rules.of(pool, now.wall.timestamp(), ages.unready)
+    """Sort and measure one pool's nodes. `templates` are the pool's PodTemplates by shape name, `before` the pools that
+    come first where both select a node; `unready` says how long ago nodes stopped being Ready."""
+    claim = snapshot.claims[pool.key]
+    rules = Rules.of(pool, now.wall.timestamp(), unready)
     census = take_census(claim.nodes, rules)
     census = census.corrected(_left_behind(census, snapshot))
-    deployments = labelled.own
-    is_explicit = pool.spec.shape.type is ShapeType.EXPLICIT
-    stored: dict[str, Any] = {name: deployment.spec.get("template") for name, deployment in deployments.items()}
-    if pool.spec.strategy is Strategy.CAPACITY_BUFFER:
-        stored |= {name: own.template for name, own in templates.items()}
-    terms = {name: stored_terms(deployment.spec) for name, deployment in deployments.items()}
+    stored = _stored(pool, labelled.own, templates, before)
     counted: dict[str, Resources] = {}
-    if is_explicit:
+    if pool.spec.shape.type is ShapeType.EXPLICIT:
         counted = {EXPLICIT: counted_by_nodes(census.measured, parse_resources(pool.spec.shape.resources))}
-    shapes, requests = _shapes_and_requests(pool, claim, census, stored, counted, terms.get(ANY_TYPE), rules.wall_s)
+    shapes, requests = _shapes_and_requests(pool, claim, census, stored, counted, rules.wall_s)
     loads = {**snapshot.loads, **claim.own_loads} if claim.own_loads else snapshot.loads
     fitting = _Fitting(shapes, {**requests, **counted}, loads, rules)
-    has_balloons = pool.spec.strategy is Strategy.BALLOON
-    if not is_explicit:
+    if not counted:
         census = census.corrected(fitting.free_beside_work(census))
-    hosts = {
-        name: hosts_in(term, (other.spec.nodes.selector for other in (pool, *before))) for name, term in terms.items()
-    }
     schedule = active_schedule(pool.spec.schedules, now.wall)
     refusing = _Refusing({}, frozenset(), census)
-    if refused or snapshot.failed.get(pool.key) or any(hosts.values()):
-        refusing = _refusing(pool, census, snapshot, refused, hosts, schedule, now)
+    if past.refusals or snapshot.failed.get(pool.key) or any(stored.hosts.values()):
+        refusing = _refusing(pool, census, snapshot, past.refusals, stored.hosts, schedule, now)
         census = refusing.census
-    short = fitting.short(census, has_balloons=has_balloons)
+    short = fitting.short(census, has_balloons=pool.spec.strategy is Strategy.BALLOON)
     going = {node.name for node in census.by_state[NodeState.CLOSED] if is_leaving(node)}
     tainted = _tainted(census)
-    # Without a node nobody knows who makes them, and no balloon loses its node by a change of the template.
-    may_be_bought = is_bought_by_karpenter(pool, claim) or not claim.nodes
+    late = (
+        *((node.uid, state) for state in _ON_THEIR_WAY for node in census.by_state[state] if node.is_ready),
+        *((snapshot.nodes[name].uid, NodeState.SICK) for name in short),
+        *((node.uid, NodeState.CLOSED) for node in tainted),
+    )
+    late_s = {one: now.monotonic_s - past.late_since_s.get(one, now.monotonic_s) for one in late}
     return PoolView(
         pool=pool,
         claim=claim,
-        census=census.corrected(_aged(census, short, tainted, rules, ages.late_s)),
+        census=census.corrected(_aged(census, short, tainted, rules, late_s)),
         shapes=shapes,
         schedule=schedule,
         unbound=tuple(pod for pod in snapshot.unbound.get(pool.key, ()) if not pod.is_terminating),
-        deployments=deployments,
+        deployments=labelled.own,
         loads=loads,
         requests=requests,
         short=short,
-        late=(
-            *_on_their_way(census),
-            *((snapshot.nodes[name].uid, NodeState.SICK) for name in short),
-            *((node.uid, NodeState.CLOSED) for node in tainted),
-        ),
+        late=late,
         refusals=refusing.refusals,
         alone=refusing.alone,
         copies=labelled.copies,
         leaving=tuple(balloon for balloon in census.balloons[NodeState.CLOSED] if balloon.node in going),
-        left_out=_left_out(shapes, hosts, refusing, snapshot, now, may_be_bought=may_be_bought),
+        left_out=_left_out(pool, claim, shapes, stored.hosts, refusing, snapshot.nodes, now),
         avoided={
-            name: selectors_to_avoid(pool, own_terms(pool, shape), terms.get(name, ()), claim, before)
+            name: selectors_to_avoid(pool, own_terms(pool, shape), stored.terms.get(name, ()), claim, before)
             for name, shape in shapes.by_name.items()
         },
     )
+
+
+def _stored(
+    pool: BalloonPool,
+    deployments: Mapping[str, Deployment],
+    templates: Mapping[str, StoredObject],
+    before: Sequence[BalloonPool],
+) -> _Stored:
+    said: dict[str, Any] = {name: deployment.spec.get("template") for name, deployment in deployments.items()}
+    if pool.spec.strategy is Strategy.CAPACITY_BUFFER:
+        said |= {name: own.template for name, own in templates.items()}
+    terms = {name: stored_terms(deployment.spec) for name, deployment in deployments.items()}
+    hosts = {
+        name: hosts_in(term, (other.spec.nodes.selector for other in (pool, *before))) for name, term in terms.items()
+    }
+    return _Stored(said, terms, hosts)
 
 
 def _shapes_and_requests(
     pool: BalloonPool,
     claim: Claim,
     census: Census,
-    stored: Mapping[str, Any],
+    stored: _Stored,
     counted: Mapping[str, Resources],
-    any_type_terms: Sequence[Term] | None,
     wall_s: float,
 ) -> tuple[Shapes, dict[str, Resources | None]]:
-    """The pool's shapes, and what a balloon of each asks for: as measured on its nodes, or as `stored` pod templates
-    say of shapes of which no node is up. `counted` is what explicit requests ask of nodes.
+    """The pool's shapes, and what a balloon of each asks for: as measured on its nodes, or as the `stored` pod
+    templates say of shapes of which no node is up. `counted` is what explicit requests ask of nodes.
 
     No balloon asks for devices that a DRA driver gives. It would get them by a claim, and the scheduler takes claimed
     devices from nobody (KEP-5690 is about to change that): whoever needs them would wait behind the balloon for ever.
     """
-    remembered = remembered_shapes(stored)
+    remembered = remembered_shapes(stored.templates)
     if counted:
         shapes = explicit_shape(census.measured, counted[EXPLICIT])
     else:
         shapes = shapes_of(census.measured, wall_s, pool.spec.shape.devices, remembered.values())
     vacant = {name: shape for name, shape in remembered.items() if name not in shapes.by_name}
     shapes = replace(shapes, by_name={**shapes.by_name, **vacant})
-    in_use = {name: pod_requests(template) for name, template in stored.items()}
+    in_use = {name: pod_requests(template) for name, template in stored.templates.items()}
     claiming = {balloon.shape for here in census.balloons.values() for balloon in here if balloon.claims_devices}
     for name in claiming & shapes.by_name.keys() - vacant.keys():
         # A driver has taken the place of the plugin that the requests in use go on waiting for.
@@ -278,7 +289,7 @@ def _shapes_and_requests(
     requests = {name: balloon_requests(pool, shape, in_use.get(name)) for name, shape in shapes.by_name.items()}
     if counted and (in_use.get(EXPLICIT) == counted[EXPLICIT] or is_any_settled(census.measured, wall_s)):
         requests |= counted
-    tried = _types_tried(pool, claim, shapes, any_type_terms)
+    tried = _types_tried(pool, claim, shapes, stored.terms.get(ANY_TYPE))
     if (wanted := requests.get(shapes.main)) and _takes_any_type(pool, shapes, tried):
         any_type = Shape(ANY_TYPE, "", {}, is_vacant=True, other_than=tried)
         shapes = replace(shapes, by_name={**shapes.by_name, ANY_TYPE: any_type})
@@ -319,24 +330,24 @@ def _refusing(
 
 
 def _left_out(
+    pool: BalloonPool,
+    claim: Claim,
     shapes: Shapes,
     hosts: Mapping[str, tuple[str, ...]],
     refusing: _Refusing,
-    snapshot: Snapshot,
+    nodes: Mapping[str, Node],
     now: Now,
-    *,
-    may_be_bought: bool,
 ) -> dict[str, tuple[str, ...]]:
     """Host names that the balloons of each shape must avoid.
 
-    Karpenter makes no node for a pod that rules out host names: for pools that may be its own (`may_be_bought`) a name
-    is said only while it must be.
+    Karpenter makes no node for a pod that rules out host names: for pools that may be its own a name is said only while
+    it must be. Without a node nobody knows who makes them, and no balloon loses its node by a change of the template.
     """
     barred = refusing.refusals
-    if may_be_bought:
+    if is_bought_by_karpenter(pool, claim) or not claim.nodes:
         hosts, barred = {}, {name: refusing.refusals[name] for name in refusing.alone}
     return {
-        name: hosts_left_out(hosts.get(name, ()), snapshot.nodes, barred, now, shape.instance_type)
+        name: hosts_left_out(hosts.get(name, ()), nodes, barred, now, shape.instance_type)
         for name, shape in shapes.by_name.items()
     }
 
@@ -426,11 +437,6 @@ def _loses_held_nodes(pool: BalloonPool, census: Census, schedule: Schedule | No
     is_short = wanted is None or len(census.holdable) < wanted
     closed = census.by_state[NodeState.CLOSED]
     return is_short and any(node.name not in refused and is_leaving(node) for node in closed)
-
-
-def _on_their_way(census: Census) -> list[Late]:
-    states = (NodeState.PREFLIGHT, NodeState.JOINING)
-    return [(node.uid, state) for state in states for node in census.by_state[state] if node.is_ready]
 
 
 def _left_behind(census: Census, snapshot: Snapshot) -> dict[str, NodeState]:
