@@ -25,12 +25,10 @@ def small_body(
     requests: float = 100,
     started: str = "1.7e+09",
     extra: str = "",
-    version: str = "1.36",
     cpu: float | None = None,
     dispatched: float | None = None,
 ) -> bytes:
-    """A body of a dozen lines that grows with `requests`, labelled as that version labels it."""
-    seats = "request_concurrency_in_use" if version < "1.29" else "current_executing_seats"
+    """A body of a dozen lines that grows with `requests`."""
     pods = 'verb="PATCH",group="",resource="pods",subresource="status"'
     text = f"""# HELP apiserver_request_total [STABLE] Counter of requests.
 # TYPE apiserver_request_total counter
@@ -39,7 +37,7 @@ apiserver_request_duration_seconds_bucket{{{pods},le="+Inf"}} {requests}
 apiserver_request_duration_seconds_sum{{{pods}}} {requests / 100}
 apiserver_request_duration_seconds_count{{{pods}}} {requests}
 apiserver_flowcontrol_current_limit_seats{{priority_level="system"}} 10
-apiserver_flowcontrol_{seats}{{flow_schema="system-nodes",priority_level="system"}} 5
+apiserver_flowcontrol_current_executing_seats{{flow_schema="system-nodes",priority_level="system"}} 5
 apiserver_flowcontrol_dispatched_requests_total{{flow_schema="exempt",priority_level="exempt"}} {dispatched or requests}
 process_cpu_seconds_total {cpu if cpu is not None else requests / 100}
 process_start_time_seconds {started}

@@ -1,8 +1,7 @@
 """The dozen families of /metrics that the throttle reads, and their rows out of a text of megabytes.
 
-Names and labels are those of Kubernetes 1.28 to 1.37. What changed on the way: the seats in use were
-`request_concurrency_in_use` before they were `current_executing_seats`. A family that a server does not have is normal:
-the figures made from it are None and its name is in `Reading.missing`.
+Names and labels are those of Kubernetes 1.31 to 1.37. A family that a server does not have is normal: the figures made
+from it are None and its name is in `Reading.missing`.
 
 First the few wanted lines are taken as bytes, then only those are parsed. A body can have 50 MB, of which we want some
 kilobytes: parsing all of it would take a minute of CPU with a general parser; looking for `newline + name` takes less
@@ -51,8 +50,6 @@ QUEUE_WAIT = Family(name="apiserver_flowcontrol_request_wait_duration_seconds", 
 """Time in the queues of each priority level."""
 SEATS = Family(name="apiserver_flowcontrol_current_executing_seats", is_always_there=False)
 """Seats in use now."""
-OLD_SEATS = Family(name="apiserver_flowcontrol_request_concurrency_in_use", is_always_there=False)
-"""SEATS on older servers; gone after 1.31."""
 SEAT_LIMIT = Family(name="apiserver_flowcontrol_current_limit_seats")
 """Seats that a level may use now."""
 NOMINAL_LIMIT = Family(name="apiserver_flowcontrol_nominal_limit_seats", is_always_there=False)
@@ -76,7 +73,6 @@ FAMILIES = (
     SERVICE,
     QUEUE_WAIT,
     SEATS,
-    OLD_SEATS,
     SEAT_LIMIT,
     NOMINAL_LIMIT,
     DISPATCHED,

@@ -20,7 +20,6 @@ from throttler.signals.metric_families import (
     FAMILIES,
     LATENCY,
     NOMINAL_LIMIT,
-    OLD_SEATS,
     QUEUE_WAIT,
     REJECTED,
     REQUESTS,
@@ -148,7 +147,7 @@ def _has_levels(named: Rows, levels: frozenset[str]) -> bool:
 
 def _seats_share(named: Rows, levels: frozenset[str]) -> float | None:
     """Of the worst level; a level that has executed nothing so far has no row of seats."""
-    used = _by_level(named.get(SEATS.name) or named.get(OLD_SEATS.name, ()))
+    used = _by_level(named.get(SEATS.name, ()))
     limits = _by_level(named.get(SEAT_LIMIT.name) or named.get(NOMINAL_LIMIT.name, ()))
     shares = [used.get(level, 0.0) / limits[level] for level in levels if limits.get(level)]
     return max(shares, default=None)
