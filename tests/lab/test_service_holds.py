@@ -16,8 +16,10 @@ from balloons.decide.refusing import FEW
 from balloons.service.writer import FORBIDDEN_REST_S
 from lab.cloud.machines import PaperNode
 from lab.controlplane import ControlPlane
+from lab.demo.service import bind_to_service
 from lab.errors import LabError
 from tests.lab.service_scene import ACCOUNT, PATIENCE_S, Scene, Service, run_balloons, scene, work_object
+from throttler.levers.scheduling_gate import PACED_GATE
 
 SIZE = {"cpu": "8", "memory": "32Gi", "pods": "110"}
 """Of the nodes of a scene."""
@@ -500,3 +502,50 @@ async def test_gang_behind_a_gate_of_kueues_moves_no_balloon_until_it_is_let_go(
             await on.kubectl("patch", "pod", name, "--patch", '{"spec": {"schedulingGates": null}}')
         await on.until_bound(*names)
         await on.until(lambda s: (s["busy"], s["warm"], s["pending"]) == (2, 1, 0))
+
+
+async def test_gated_pods_take_warm_nodes_although_the_window_is_full(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """Two pods need larger machines than there are: one may ask at a time, and nobody makes it."""
+    right = bind_to_service("kube-balloons-scheduling-gates")
+    spec = {
+        "nodes": {"matchLabels": {"test": namespace}},
+        "window": dict.fromkeys(("initial", "min", "max"), 1),
+        "reserved": {"nodes": 0},
+        "signals": {"scrape": {"servers": list(control_plane.server_urls)}},
+        "levers": {"schedulingGates": {}},
+    }
+    kind = {"apiVersion": "kube-balloons.github.io/v1alpha1", "kind": "JoinThrottle"}
+
+    def gated(name: str, cpu: str) -> dict[str, Any]:
+        pod = work_object(namespace, name, cpu)
+        pod["spec"]["schedulingGates"] = [{"name": PACED_GATE}]
+        return pod
+
+    async with scene(control_plane, namespace, tmp_path, nodes=3) as on:
+        await on.apply(right, {**kind, "metadata": {"name": namespace}, "spec": spec})
+        try:
+            await on.ready_service()
+            await on.apply_pool()
+            await on.until(lambda s: (s.get("warm"), s["because"]) == (3, "Steady"))
+            await on.apply(gated("large-0", "20"), gated("large-1", "20"))
+            await _until_gated(on, 1)
+            await on.apply(*(gated(f"job-{number}", "6") for number in range(4)))
+            # Made in the same second, they go in any order.
+            await on.until(lambda s: (s["busy"], s["warm"]) == (3, 0))
+            await _until_gated(on, 2)
+        finally:
+            await control_plane.delete_async("jointhrottle", namespace)
+            await control_plane.delete_async("clusterrolebinding", right["metadata"]["name"])
+
+
+async def _until_gated(on: Scene, count: int) -> None:
+    """Wait until so many pods are held."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        held = [p["metadata"]["name"] for p in await on.objects("pods") if p["spec"].get("schedulingGates")]
+        if len(held) == count:
+            return
+        assert time.monotonic() < deadline, held
+        await asyncio.sleep(0.5)

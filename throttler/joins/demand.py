@@ -145,10 +145,11 @@ def nodes_open_to(pods: Iterable[Pod], nodes: Iterable[tuple[Node, Resources]]) 
     """How many of these nodes, each with what is free there, would take one of the pods now, by labels and taints."""
     kinds = [(how, alike[0].requests) for how, alike in _alike(pods)]
     is_open = (one for one in nodes if one[0].is_ready and not (one[0].is_cordoned or one[0].is_uninitialized))
-    return sum(any(fits(requests, free) and _lets_in(node, how) for how, requests in kinds) for node, free in is_open)
+    return sum(any(fits(requests, free) and lets_in(node, how) for how, requests in kinds) for node, free in is_open)
 
 
-def _lets_in(node: Node, how: Scheduling) -> bool:
+def lets_in(node: Node, how: Scheduling) -> bool:
+    """Whether the node's labels and taints allow the pod."""
     is_selected_by_it = is_selected(node.labels, how.node_selector.items(), how.node_terms)
     return is_selected_by_it and untolerated(node.taints, how.tolerations) is None
 

@@ -193,6 +193,8 @@ class LeverScene:
     epoch: int = 0
     """The leadership under which is decided: written on every object with a ceiling, and never lowered there."""
     nodes: Mapping[str, Node] = field(default_factory=dict)
+    pods: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)
+    """Pods by the name of their node."""
     unplaced: tuple[Pod, ...] = ()
     limited: tuple[LimitedObject, ...] = ()
     """Everything that may bear a ceiling, of every kind that is served."""

@@ -13,10 +13,12 @@ are exact.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from throttler.api.throttle import GateLever, JoinThrottle, Levers
 from throttler.joins.demand import Sizes, may_use
 from throttler.joins.joins import JoinRules
+from throttler.joins.warm_nodes import placed, takes_balloons_place, warm_places
 from throttler.kube.metadata import KindNames
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
@@ -65,6 +67,10 @@ class GatedDemand:
     """As of JoinMemory."""
     released: int = 0
     """Of the allowance, nodes that pods without a gate are going to ask for (`Joins.released` under a ceiling)."""
+    at_once: frozenset[str] = frozenset()
+    """Pods (by uid) that need no machine: nodes take them that balloons keep warm."""
+    most: float = inf
+    """Nodes that may be asked for at all: what takes a warm node first may be another pod."""
     refused: frozenset[str] = frozenset()
     """Pods (by uid) of which the API server refused a moment ago to let them go. Until they are tried again they take
     nobody's place, and then they are in turn after all that came before."""
@@ -85,7 +91,7 @@ class GateMemory:
 def release_gates(
     demand: GatedDemand, settings: GateSettings, room: LeverBudget, memory: GateMemory, moment: Clocks
 ) -> tuple[LeverDecision, GateMemory]:
-    """Which pods lose our gate now; `room.allowance` is in nodes, and no pod goes beyond it.
+    """Which pods lose our gate now; `room.allowance` is in nodes, and no pod that needs one goes beyond it.
 
     Only a lever that hands back lets all of them go. While the view is incomplete or stale nothing goes that was not
     let go before.
@@ -99,16 +105,23 @@ def release_gates(
     urgent = _urgent(held, sizes, settings)
     waits = (Held(uid, since.age_s(uid, moment.now_s), uid in urgent) for uid in held if uid not in memory.released)
     queued = in_turn(waits, settings.max_wait_s)
-    chosen = queued
+    none: tuple[Held, ...] = ()
+    warm, chosen, stays = none, queued, none
     if not room.is_stopping:
+        warm = tuple(entry for entry in queued if entry.id in demand.at_once and room.may_move)
+        warm = warm[: _fitting([held[entry.id] for entry in warm], demand.most, sizes)]
         is_due = memory.released_s is None or moment.now_s - memory.released_s >= APART_S
-        free = room.allowance - demand.released if room.may_move and is_due else 0
-        chosen = queued[: _fitting([held[entry.id] for entry in queued], free, sizes)]
+        left = demand.most - nodes_for([held[entry.id] for entry in warm], sizes)
+        free = min(room.allowance - demand.released, left) if room.may_move and is_due else 0
+        gone = {entry.id for entry in warm}
+        others = tuple(entry for entry in queued if entry.id not in gone)
+        count = _fitting([held[entry.id] for entry in others], free, sizes)
+        chosen, stays = others[:count], others[count:]
     again = [Held(uid, since.age_s(uid, moment.now_s)) for uid in held if uid in memory.released]
-    writes = tuple(_ungate(held[entry.id], entry, room) for entry in (*again, *chosen))
-    released = frozenset(entry.id for entry in (*again, *chosen))
+    writes = tuple(_ungate(held[entry.id], entry, room) for entry in (*again, *warm, *chosen))
+    released = frozenset(entry.id for entry in (*again, *warm, *chosen))
     released_s = moment.now_s if chosen else memory.released_s
-    decision = _decision((*queued[len(chosen) :], *refused), room, writes)
+    decision = _decision((*stays, *refused), room, writes)
     return decision, GateMemory(since=since, released_s=released_s, released=released)
 
 
@@ -128,7 +141,7 @@ def _decision(stays: Sequence[Held], room: LeverBudget, writes: tuple[LeverWrite
     return LeverDecision(name=name, state=state, because=why, ceiling=ceiling, writes=writes)
 
 
-def _fitting(pods: Sequence[Pod], nodes: int, sizes: Sizes) -> int:
+def _fitting(pods: Sequence[Pod], nodes: float, sizes: Sizes) -> int:
     """How many of the pods, in their order, so many nodes have room for."""
     return sum(opened <= nodes for opened in nodes_opened(pods, sizes))
 
@@ -211,6 +224,19 @@ def _is_alone(pod: Pod) -> bool:
     return pod.scheduling is not None and pod.scheduling.is_one_per_node
 
 
+def _at_once(context: LeverContext, memory: GateMemory) -> frozenset[str]:
+    """Held pods (by uid) that warm nodes take, beside the pods that nothing holds back any more."""
+    pods = sorted(context.pods, key=lambda pod: (pod.created_s, pod.uid))
+    held = [pod for pod in pods if is_held(pod) and pod.uid not in memory.released]
+    able = [pod for pod in held if is_ours_alone(pod) and takes_balloons_place(pod)]
+    if not able:
+        return frozenset()
+    kept = {pod.uid for pod in held}
+    loose = [pod for pod in pods if pod.uid not in kept and not (pod.is_terminating or pod.is_finished)]
+    goes = placed([*loose, *able], warm_places(context.nodes, context.scene.pods))
+    return frozenset(pod.uid for pod in goes if pod.uid in kept)
+
+
 class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
     """`levers.schedulingGates`."""
 
@@ -237,7 +263,14 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
         # One that holds nothing lets go of no pod that another one holds.
         pods = self.free_of(context.older, context.pods) if context.room.is_stopping else context.pods
         refused = frozenset(pod.uid for pod in pods if (self.WRITES_ON.kind, pod.key) in context.scene.refused)
-        demand = GatedDemand(pods=pods, machines=context.machines, released=released, refused=refused)
+        demand = GatedDemand(
+            pods=pods,
+            machines=context.machines,
+            released=released,
+            at_once=_at_once(context, memory),
+            most=max(0, (spec.max_in_flight or inf) - context.joins.in_flight),
+            refused=refused,
+        )
         decision, memory = release_gates(demand, settings, context.room, memory, context.scene.moment)
         return (decision,), memory
 

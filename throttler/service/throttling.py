@@ -245,6 +245,7 @@ class Throttling:
             lease=self._in_force.lease,
             epoch=self._in_force.epoch,
             nodes=cluster.nodes,
+            pods=cluster.pods,
             unplaced=cluster.unplaced,
             limited=watches.limited,
             versions=watches.versions,

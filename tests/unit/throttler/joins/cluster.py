@@ -84,6 +84,12 @@ def pending(name: str, *, cpu: str = "6", owner: str = "batch", priority: int = 
     )
 
 
+def balloon_on(node: str, **changes: Any) -> Pod:
+    """A balloon that runs there; seven of its eight cores are the balloon's."""
+    pod = Pod(ObjectKey("balloons", f"b-{node}"), f"uid-b-{node}", "1", node, -10, _asked("7"), kind=PodKind.BALLOON)
+    return msgspec.structs.replace(pod, is_running=True, **changes)
+
+
 def a_world(*nodes: Node, pods: Iterable[Pod] = (), **more: Any) -> JoinWorld:
     """A cluster in which the DaemonSets cni and logs want a pod on every node."""
     by_node: dict[str, tuple[Pod, ...]] = {}

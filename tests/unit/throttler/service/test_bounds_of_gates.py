@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.throttler.joins.cluster import CNI, LOGS, WALL_S, a_claim, a_node, a_world, daemons_on, pending
+from tests.unit.throttler.joins.cluster import (
+    CNI,
+    LOGS,
+    WALL_S,
+    a_claim,
+    a_node,
+    a_world,
+    balloon_on,
+    daemons_on,
+    pending,
+)
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
 from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodeClaim
@@ -176,6 +186,53 @@ def test_pods_that_the_api_server_never_lets_go_keep_nobody_else_waiting() -> No
                 job.released_s = story.now_s
         assert story.in_flight <= MOST
     assert {job.name for job in story.jobs if job.usable_s is None} == stuck
+
+
+def warm_world(warm: int, held: int, claims: int = 0, loose: int = 0) -> JoinWorld:
+    """So many warm nodes, pods that the gate holds, machines on their way, and pods that nothing holds back."""
+    nodes = [a_node(f"w{number}", age_s=9999) for number in range(warm)]
+    daemons = [pod for node in nodes for pod in daemons_on(node.name, CNI, LOGS)]
+    gated = [pending(f"h{number}", is_gated=True, is_tried=False, gates=(PACED_GATE,)) for number in range(held)]
+    free = [pending(f"l{number}", is_tried=False) for number in range(loose)]
+    balloons = [balloon_on(node.name) for node in nodes]
+    ordered = [a_claim(f"c{number}") for number in range(claims)]
+    return a_world(*nodes, pods=[*daemons, *balloons], unplaced=(*free, *gated), claims=tuple(ordered))
+
+
+def let_go_at(now_s: float, world: JoinWorld, memories: Memories, throttle: Any = THROTTLE) -> tuple[int, Memories]:
+    (turn,), memories = decide_throttles((throttle,), a_view(now_s, world), memories)
+    return len(turn.lever_writes), memories
+
+
+FULL = a_throttle(
+    nodes={"matchLabels": {"pool": "a"}}, levers={"schedulingGates": {}}, window={"initial": 6, "min": 6, "max": 6}
+)
+
+
+def test_a_full_window_keeps_no_pod_from_a_warm_node() -> None:
+    """Six machines boot, which is the window: twelve pods more wait, and nodes are there for five of them."""
+    _, memories = let_go_at(0.0, warm_world(0, 0, claims=6), {}, FULL)
+    count, memories = let_go_at(2.0, warm_world(5, 12, claims=6), memories, FULL)
+    assert count == 5
+    # Until the view has heard of it they are let go again, and no other pod takes their nodes.
+    assert let_go_at(4.0, warm_world(5, 12, claims=6), memories, FULL)[0] == 5
+
+
+def test_pods_that_nothing_holds_back_come_first_to_warm_nodes() -> None:
+    _, memories = let_go_at(0.0, warm_world(0, 0, claims=6), {}, FULL)
+    assert let_go_at(2.0, warm_world(5, 12, claims=6, loose=3), memories, FULL)[0] == 2
+
+
+def test_what_warm_nodes_take_keeps_to_what_may_be_in_flight() -> None:
+    """Another pod may come first to the node, and then a machine is ordered for the one that was let go."""
+    _, memories = let_go_at(0.0, warm_world(0, 0, claims=4), {})
+    assert let_go_at(2.0, warm_world(9, 12, claims=4), memories)[0] == MOST - 4
+
+
+def test_an_incomplete_view_takes_no_node_for_warm() -> None:
+    view = a_view(2.0, warm_world(5, 12, claims=6), missing=("nodes",))
+    (turn,), _ = decide_throttles((FULL,), view, {})
+    assert not turn.lever_writes
 
 
 def test_slow_boots_make_no_room_for_others() -> None:

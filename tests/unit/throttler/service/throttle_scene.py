@@ -59,7 +59,9 @@ def a_view(now_s: float, world: JoinWorld | None = None, **more: Any) -> TickVie
     names = more.pop("names", ("default",))
     return TickView(
         world=replace(world, wall_s=WALL_S + now_s),
-        scene=LeverScene(moment=moment, nodes=world.nodes, unplaced=world.unplaced, claims=world.claims, **scene),
+        scene=LeverScene(
+            moment=moment, nodes=world.nodes, pods=world.pods, unplaced=world.unplaced, claims=world.claims, **scene
+        ),
         signals=signals if signals is not None else dict.fromkeys(names, calm(now_s)),
         **more,
     )

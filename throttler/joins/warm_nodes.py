@@ -1,0 +1,68 @@
+"""Pods that nodes take which are there and kept warm by balloons. Pure.
+
+A balloon gives way to work at once, so such a pod needs no machine, and no pace has to hold it back. Only nodes with a
+balloon count: that a node stands idle while others boot may mean that a pod which was let go is about to take it.
+
+What the scheduler does is not foretold, only counted: pods in their order take the first place that has room for them
+by requests, labels and taints. Who is held back by nothing comes first, also pods that the scheduler has refused: they
+may be after the same nodes. A pod with a rule that is not judged here, or that is useful only together with others,
+is let go in turn, as if it needed a machine.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from throttler.joins.demand import is_of_gang, is_opaque, lets_in
+from throttler.joins.joins import NO_PODS
+from throttler.kube.node import Node
+from throttler.kube.pod import Pod, PodKind, Scheduling
+from throttler.kube.quantities_and_durations import Resources, fits, minus, total
+
+LEAST_PRIORITY = 0
+"""Above every balloon's (-10 to -1): whoever is not could not make it leave."""
+
+Place = tuple[Node, Sequence[Pod]]
+"""A node and its pods."""
+
+
+def takes_balloons_place(pod: Pod) -> bool:
+    """Whether it may be let go because a balloon would leave for it."""
+    return pod.priority >= LEAST_PRIORITY and not is_opaque(pod) and not is_of_gang(pod)
+
+
+def warm_places(nodes: Iterable[Node], pods: Mapping[str, Sequence[Pod]]) -> Iterator[Place]:
+    """The nodes on which a balloon runs; `pods` are by the name of their node."""
+    for node in nodes:
+        here = pods.get(node.name, NO_PODS)
+        if any(map(_holds, here)) and node.is_ready and not (node.is_cordoned or node.is_uninitialized):
+            yield node, here
+
+
+def _holds(pod: Pod) -> bool:
+    return pod.kind is PodKind.BALLOON and pod.is_running and not pod.is_terminating and not pod.is_finished
+
+
+def placed(pods: Iterable[Pod], places: Iterable[Place]) -> Iterator[Pod]:
+    """Those of the pods, in their order, for which there is room beside those before them."""
+    rooms, free = list(places), dict[int, Resources]()
+
+    def has_room(at: int, requests: Resources, how: Scheduling) -> bool:
+        node, here = rooms[at]
+        if not (fits(requests, node.allocatable) and lets_in(node, how)):
+            return False
+        if at not in free:
+            stay = (pod.requests for pod in here if pod.kind is not PodKind.BALLOON and not pod.is_finished)
+            free[at] = minus(node.allocatable, total(stay))
+        return fits(requests, free[at])
+
+    # Room only shrinks: where one of a kind did not fit, no later one of the kind fits either.
+    next_for: dict[tuple[int, ...], int] = {}
+    for pod in pods:
+        how = pod.scheduling or Scheduling()
+        kind = id(pod.requests), id(how.tolerations), id(how.node_selector), id(how.node_terms)
+        at = next_for.get(kind, 0)
+        while at < len(rooms) and not has_room(at, pod.requests, how):
+            at += 1
+        if at < len(rooms):
+            free[at] = minus(free[at], pod.requests)
+            yield pod
+        next_for[kind] = at + 1 if how.is_one_per_node else at
