@@ -18,7 +18,7 @@ from math import inf
 from throttler.api.throttle import GateLever, JoinThrottle, Levers
 from throttler.joins.demand import Sizes, may_use
 from throttler.joins.joins import JoinRules
-from throttler.joins.warm_nodes import placed, takes_balloons_place, warm_places
+from throttler.joins.warm_nodes import Place, placed, takes_balloons_place, warm_places
 from throttler.kube.metadata import KindNames
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
@@ -67,8 +67,8 @@ class GatedDemand:
     """As of JoinMemory."""
     released: int = 0
     """Of the allowance, nodes that pods without a gate are going to ask for (`Joins.released` under a ceiling)."""
-    at_once: frozenset[str] = frozenset()
-    """Pods (by uid) that need no machine: nodes take them that balloons keep warm."""
+    warm: Iterable[Place] = ()
+    """Nodes that balloons keep warm: whom they take needs no machine."""
     most: float = inf
     """Nodes that may be asked for at all: what takes a warm node first may be another pod."""
     refused: frozenset[str] = frozenset()
@@ -108,8 +108,10 @@ def release_gates(
     none: tuple[Held, ...] = ()
     warm, chosen, stays = none, queued, none
     if not room.is_stopping:
-        warm = tuple(entry for entry in queued if entry.id in demand.at_once and room.may_move)
-        warm = warm[: _fitting([held[entry.id] for entry in warm], demand.most, sizes)]
+        if room.may_move:
+            goes = _taken_by_warm_nodes([held[entry.id] for entry in queued], demand, memory)
+            warm = tuple(entry for entry in queued if entry.id in goes)
+            warm = warm[: _fitting([held[entry.id] for entry in warm], demand.most, sizes)]
         is_due = memory.released_s is None or moment.now_s - memory.released_s >= APART_S
         left = demand.most - nodes_for([held[entry.id] for entry in warm], sizes)
         free = min(room.allowance - demand.released, left) if room.may_move and is_due else 0
@@ -224,17 +226,19 @@ def _is_alone(pod: Pod) -> bool:
     return pod.scheduling is not None and pod.scheduling.is_one_per_node
 
 
-def _at_once(context: LeverContext, memory: GateMemory) -> frozenset[str]:
-    """Held pods (by uid) that warm nodes take, beside the pods that nothing holds back any more."""
-    pods = sorted(context.pods, key=lambda pod: (pod.created_s, pod.uid))
-    held = [pod for pod in pods if is_held(pod) and pod.uid not in memory.released]
-    able = [pod for pod in held if is_ours_alone(pod) and takes_balloons_place(pod)]
+def _taken_by_warm_nodes(queued: Iterable[Pod], demand: GatedDemand, memory: GateMemory) -> frozenset[str]:
+    """Those of the held pods (by uid) that warm nodes take in their turn, beside those that nothing holds back."""
+    able = [pod for pod in queued if takes_balloons_place(pod)]
     if not able:
         return frozenset()
-    kept = {pod.uid for pod in held}
-    loose = [pod for pod in pods if pod.uid not in kept and not (pod.is_terminating or pod.is_finished)]
-    goes = placed([*loose, *able], warm_places(context.nodes, context.scene.pods))
-    return frozenset(pod.uid for pod in goes if pod.uid in kept)
+    loose = [pod for pod in demand.pods if pod.uid in memory.released or _is_loose(pod)]
+    kept = {pod.uid for pod in able}
+    return frozenset(pod.uid for pod in placed([*loose, *able], demand.warm) if pod.uid in kept)
+
+
+def _is_loose(pod: Pod) -> bool:
+    how = pod.scheduling
+    return how is not None and not (how.is_gated or pod.is_terminating or pod.is_finished)
 
 
 class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
@@ -263,11 +267,13 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
         # One that holds nothing lets go of no pod that another one holds.
         pods = self.free_of(context.older, context.pods) if context.room.is_stopping else context.pods
         refused = frozenset(pod.uid for pod in pods if (self.WRITES_ON.kind, pod.key) in context.scene.refused)
+        # Looked at only once a pod asks for one: there may be 100,000.
+        nodes = (node for node in context.scene.nodes.values() if context.rules.selects(node.labels))
         demand = GatedDemand(
             pods=pods,
             machines=context.machines,
             released=released,
-            at_once=_at_once(context, memory),
+            warm=warm_places(nodes, context.scene.pods),
             most=max(0, (spec.max_in_flight or inf) - context.joins.in_flight),
             refused=refused,
         )

@@ -223,6 +223,33 @@ def test_pods_that_nothing_holds_back_come_first_to_warm_nodes() -> None:
     assert let_go_at(2.0, warm_world(5, 12, claims=6, loose=3), memories, FULL)[0] == 2
 
 
+def test_pods_that_another_gate_holds_take_no_warm_node() -> None:
+    """Kueue's, say: a hundred jobs that are not admitted yet, and came first."""
+    _, memories = let_go_at(0.0, warm_world(0, 0, claims=6), {}, FULL)
+    world = warm_world(5, 5, claims=6)
+    others = tuple(pending(f"k{number}", is_gated=True, is_tried=False, gates=("kueue",)) for number in range(100))
+    assert let_go_at(2.0, replace(world, unplaced=(*others, *world.unplaced)), memories, FULL)[0] == 5
+
+
+def test_pods_that_the_api_server_does_not_let_go_keep_no_warm_node_from_others() -> None:
+    world = warm_world(5, 12, claims=6)
+    resting = frozenset(("Pod", ObjectKey("jobs", f"h{number}")) for number in range(5))
+    _, memories = let_go_at(0.0, warm_world(0, 0, claims=6), {}, FULL)
+    (turn,), _ = decide_throttles((FULL,), a_view(2.0, world, scene={"refused": resting}), memories)
+    assert len(turn.lever_writes) == 5
+
+
+def test_urgent_pods_have_warm_nodes_first() -> None:
+    throttle = a_throttle(**msgspec.to_builtins(FULL.spec) | {"reserved": {"nodes": 0, "priorityAtLeast": 100}})
+    _, memories = let_go_at(0.0, warm_world(0, 0, claims=6), {}, throttle)
+    world = warm_world(2, 3, claims=6)
+    urgent = pending("urgent", priority=100, owner="u", is_gated=True, is_tried=False, gates=(PACED_GATE,))
+    urgent = msgspec.structs.replace(urgent, uid="z")
+    view = a_view(2.0, replace(world, unplaced=(*world.unplaced, urgent)))
+    (turn,), _ = decide_throttles((throttle,), view, memories)
+    assert [write.key.name for write in turn.lever_writes] == ["urgent", "h0"]
+
+
 def test_what_warm_nodes_take_keeps_to_what_may_be_in_flight() -> None:
     """Another pod may come first to the node, and then a machine is ordered for the one that was let go."""
     _, memories = let_go_at(0.0, warm_world(0, 0, claims=4), {})
