@@ -267,13 +267,11 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
         # One that holds nothing lets go of no pod that another one holds.
         pods = self.free_of(context.older, context.pods) if context.room.is_stopping else context.pods
         refused = frozenset(pod.uid for pod in pods if (self.WRITES_ON.kind, pod.key) in context.scene.refused)
-        # Looked at only once a pod asks for one: there may be 100,000.
-        nodes = (node for node in context.scene.nodes.values() if context.rules.selects(node.labels))
         demand = GatedDemand(
             pods=pods,
             machines=context.machines,
             released=released,
-            warm=warm_places(nodes, context.scene.pods),
+            warm=warm_places(context.scene.nodes, context.scene.pods, context.rules),
             most=max(0, (spec.max_in_flight or inf) - context.joins.in_flight),
             refused=refused,
         )

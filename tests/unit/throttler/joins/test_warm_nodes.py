@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.throttler.joins.cluster import SIZE, a_node, a_world, balloon_on, pending
+from tests.unit.throttler.joins.cluster import RULES, SIZE, a_node, a_world, balloon_on, pending
+from throttler.joins import warm_nodes
 from throttler.joins.warm_nodes import placed, takes_balloons_place, warm_places
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
@@ -19,7 +20,7 @@ def on(node: str, cpu: str, **changes: Any) -> Pod:
 
 def taken_by(nodes: tuple[Node, ...], pods: tuple[Pod, ...], *waiting: Pod) -> list[str]:
     world = a_world(*nodes, pods=pods)
-    return [pod.key.name for pod in placed(waiting, warm_places(world.nodes.values(), world.pods))]
+    return [pod.key.name for pod in placed(waiting, warm_places(world.nodes, world.pods, RULES))]
 
 
 def test_each_warm_node_takes_one_whole_node_pod_in_their_order() -> None:
@@ -92,6 +93,20 @@ def test_pods_that_keep_apart_share_no_node() -> None:
 )
 def test_only_whom_a_balloon_leaves_for_by_rules_that_are_judged_goes(pod: Pod, *, takes: bool) -> None:
     assert takes_balloons_place(pod) is takes
+
+
+def test_kinds_without_end_are_not_all_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand kinds of pods and ten thousand warm nodes took most of a minute."""
+    monkeypatch.setattr(warm_nodes, "MOST_LOOKS", 20)
+    nodes = tuple(a_node(f"n{number}") for number in range(10))
+    elsewhere = [pending(f"p{number}", node_selector={"zone": str(number)}) for number in range(5)]
+    balloons = tuple(balloon_on(node.name) for node in nodes)
+    assert taken_by(nodes, balloons, elsewhere[0], pending("p")) == ["p"]
+    assert taken_by(nodes, balloons, *elsewhere, pending("p")) == []
+
+
+def test_nodes_of_another_throttle_are_not_this_ones() -> None:
+    assert taken_by((a_node("a", labels={"pool": "b"}),), (balloon_on("a"),), pending("p")) == []
 
 
 def test_the_balloon_itself_takes_no_room() -> None:
