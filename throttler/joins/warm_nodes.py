@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from throttler.joins.demand import is_of_gang, is_opaque, lets_in
 from throttler.joins.joins import JoinRules
-from throttler.kube.node import Node
+from throttler.kube.node import Node, is_leaving
 from throttler.kube.pod import Pod, PodKind, Scheduling
 from throttler.kube.quantities_and_durations import Resources, fits, minus, total
 
@@ -48,7 +48,7 @@ def warm_places(nodes: Mapping[str, Node], pods: Mapping[str, Sequence[Pod]], ru
 
 
 def _is_open(node: Node) -> bool:
-    return node.is_ready and not (node.is_cordoned or node.is_uninitialized)
+    return node.is_ready and not (node.is_cordoned or node.is_uninitialized or is_leaving(node))
 
 
 def placed(pods: Iterable[Pod], places: Iterable[Place]) -> Iterator[Pod]:

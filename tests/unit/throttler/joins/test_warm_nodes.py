@@ -66,6 +66,14 @@ def test_a_node_that_lets_the_pod_not_in_takes_nothing(change: dict[str, Any]) -
     assert taken_by((a_node("a", **change),), (balloon_on("a"),), pending("p")) == []
 
 
+@pytest.mark.parametrize(
+    "change", [{"is_deleting": True}, {"taints": (Taint("karpenter.sh/disrupted", "NoSchedule"),)}], ids=str
+)
+def test_a_node_that_is_about_to_be_removed_takes_nobody_however_tolerant(change: dict[str, Any]) -> None:
+    tolerant = pending("t", tolerations=(Toleration(operator="Exists"),))
+    assert taken_by((a_node("a", **change),), (balloon_on("a"),), tolerant) == []
+
+
 def test_labels_and_tolerations_say_which_node_takes_which_pod() -> None:
     nodes = a_node("a", taints=(Taint("gpu", "NoSchedule"),)), a_node("b", labels={"zone": "z"})
     balloons = balloon_on("a"), balloon_on("b")
