@@ -53,11 +53,13 @@ def _is_open(node: Node) -> bool:
 
 def placed(pods: Iterable[Pod], places: Iterable[Place]) -> Iterator[Pod]:
     """Those of the pods, in their order, for which there is room beside those before them."""
-    rooms, free = list(places), dict[int, Resources]()
+    rooms, free, taken = list(places), dict[int, Resources](), set[int]()
 
     def has_room(at: int, requests: Resources, how: Scheduling) -> bool:
         node, here = rooms[at]
         if not (fits(requests, node.allocatable) and lets_in(node, how)):
+            return False
+        if how.is_one_per_node and (at in taken or any(map(_is_work, here))):
             return False
         if at not in free:
             stay = (pod.requests for pod in here if pod.kind is not PodKind.BALLOON and not pod.is_finished)
@@ -71,12 +73,18 @@ def placed(pods: Iterable[Pod], places: Iterable[Place]) -> Iterator[Pod]:
         if looks <= 0:
             return
         how = pod.scheduling or Scheduling()
-        kind = id(pod.requests), id(how.tolerations), id(how.node_selector), id(how.node_terms)
+        kind = id(pod.requests), id(how.tolerations), id(how.node_selector), id(how.node_terms), how.is_one_per_node
         first = at = next_for.get(kind, 0)
         while at < len(rooms) and not has_room(at, pod.requests, how):
             at += 1
         looks -= at - first
         if at < len(rooms):
-            free[at] = minus(free[at], pod.requests)
+            # Whom such a pod keeps off cannot be told from the pods that are there: it has its node to itself.
+            taken.add(at)
+            free[at] = {} if how.is_one_per_node else minus(free[at], pod.requests)
             yield pod
-        next_for[kind] = at + 1 if how.is_one_per_node else at
+        next_for[kind] = at
+
+
+def _is_work(pod: Pod) -> bool:
+    return pod.kind is PodKind.WORK and not pod.is_finished

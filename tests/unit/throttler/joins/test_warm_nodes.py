@@ -9,7 +9,7 @@ from tests.unit.throttler.joins.cluster import RULES, SIZE, a_node, a_world, bal
 from throttler.joins import warm_nodes
 from throttler.joins.warm_nodes import placed, takes_balloons_place, warm_places
 from throttler.kube.node import Node
-from throttler.kube.pod import Pod
+from throttler.kube.pod import Pod, PodKind
 from throttler.kube.taints import Taint, Toleration
 
 
@@ -86,6 +86,17 @@ def test_labels_and_tolerations_say_which_node_takes_which_pod() -> None:
 def test_pods_that_keep_apart_share_no_node() -> None:
     apart = tuple(pending(f"p{number}", cpu="1", is_one_per_node=True) for number in range(3))
     assert taken_by((a_node("a"), a_node("b")), (balloon_on("a"), balloon_on("b")), *apart) == ["p0", "p1"]
+    larger = pending("of-the-next-version", cpu="2", is_one_per_node=True)
+    assert taken_by((a_node("a"),), (balloon_on("a"),), *apart, larger) == ["p0"]
+    too_large = pending("too-large", cpu="8")
+    agent = on("a", "1", kind=PodKind.DAEMON)
+    assert taken_by((a_node("a"),), (balloon_on("a"), agent), too_large, *apart) == ["p0"]
+
+
+def test_beside_work_no_pod_goes_that_keeps_its_kind_off() -> None:
+    """That work may be of its kind."""
+    apart = pending("p", cpu="1", is_one_per_node=True)
+    assert taken_by((a_node("a"),), (balloon_on("a"), on("a", "1")), apart, pending("q", cpu="1")) == ["q"]
 
 
 @pytest.mark.parametrize(
