@@ -37,7 +37,7 @@ seconds: binaries ## As test, and write what the slow tests took to tests/lab/se
 	@$(PYTEST) --numprocesses 7 --write-seconds
 
 unit: setup ## The quick tests, two at a time, in two to three minutes: no binaries, no whole simulations, drawings and commands
-	@$(PYTEST) tests/unit -m "not promtool and not whole" --numprocesses 2
+	@$(PYTEST) tests/unit -m "not promtool and not whole" --hypothesis-profile quick --numprocesses 2
 
 mutants: setup ## Change the pure modules in 150 places, one at a time, and tell which no unit test notices; 20 minutes at most
 	@$(PY) -m tools.mutants --count $(or $(COUNT),150) --minutes 18 $(if $(SEED),--seed $(SEED)) $(if $(SKIP),--skip $(SKIP)) --floor 95

@@ -21,6 +21,8 @@ from tests.worker_queue import LongestFirst, Stopwatch
 # How long an example takes says more about the other workers of the machine than about the code.
 hypothesis.settings.register_profile("tests", deadline=None)
 hypothesis.settings.load_profile("tests")
+# For `make unit`, which is run many times a day. Where many examples matter, it is `make test` that tries them.
+hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("tests"), max_examples=25)
 # For tools/mutants.py: equal examples each time, and whoever fails is not made smaller.
 hypothesis.settings.register_profile(
     "mutants",

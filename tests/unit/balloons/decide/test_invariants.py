@@ -31,6 +31,7 @@ from balloons.decide.decision_and_reasons import (
 )
 from balloons.decide.pools_left_alone import STALE_AFTER_S
 from balloons.decide.settings import DecideSettings
+from tests.examples import examples
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, claim_nodes, daemon, later, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
@@ -259,6 +260,6 @@ def actions_of(decided: Decision) -> list[Action]:
 
 
 Cluster.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(0.6), stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow]
 )
 TestCluster = Cluster.TestCase

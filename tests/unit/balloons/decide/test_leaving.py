@@ -9,6 +9,7 @@ from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import LeaveNode, Memory, PoolDecision, Reason, ReleaseBalloon
 from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status_and_events import Standing, standing
+from tests.examples import examples
 from tests.world import NOW, World, a_node, a_pool, later, nodes, work
 from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.selectors import LabelSelector
@@ -210,7 +211,7 @@ def test_other_idle_nodes_are_held_beside_work_that_goes(
     assert "idle" in fleet.balloons()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(0.4), deadline=None)
 @given(going=st.sets(st.integers(0, 29), min_size=1), replaced=st.integers(0, 30))
 def test_any_number_goes_at_once_and_nothing_is_held_twice(going: set[int], replaced: int) -> None:
     """The limit on removals is for capacity that could be kept: this one is lost whatever we do."""

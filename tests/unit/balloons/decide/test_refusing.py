@@ -34,6 +34,7 @@ from balloons.decide.refusing import (
 )
 from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import FailedBalloon, Now
+from tests.examples import examples
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, daemon, later, nodes, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
@@ -504,7 +505,7 @@ def test_what_is_leaving_or_never_had_a_node_says_nothing(change: dict[str, Any]
     assert refusals(failed, nodes(1), {}, {}, (), NOW) == {}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(0.6), deadline=None)
 @given(
     moments=st.lists(st.tuples(st.integers(1, 900), st.integers(0, 40), st.booleans()), min_size=1, max_size=40),
 )

@@ -22,6 +22,7 @@ from balloons.view.snapshot import (
     Snapshot,
     StoredObject,
 )
+from tests.examples import examples
 from tests.world import a_node, a_pool
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import Node
@@ -181,7 +182,7 @@ pods = st.builds(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(2))
 @given(st.lists(st.tuples(pods, st.booleans(), st.booleans())))
 def test_any_history_gives_what_its_end_would_give_at_once(history: list[tuple[Pod, bool, bool]]) -> None:
     """What was seen on the way leaves no trace."""

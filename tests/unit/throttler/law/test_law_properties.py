@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.unit.throttler.law.looks import STEP_S
 from throttler.joins.joins import Joins
 from throttler.law.govern import govern
@@ -92,7 +93,7 @@ def _go_through(looks: list[tuple[Signals, Joins, float]], check: Check, limits:
 
 @pytest.mark.parametrize("has_gate", [True, False])
 @given(looks=_looks(ANY))
-@settings(max_examples=40)
+@settings(max_examples=examples(0.4))
 def test_every_number_stays_finite_and_within_its_bounds(
     has_gate: bool, looks: list[tuple[Signals, Joins, float]]
 ) -> None:
@@ -114,7 +115,7 @@ def test_every_number_stays_finite_and_within_its_bounds(
 
 
 @given(looks=_looks(SENSIBLE))
-@settings(max_examples=40)
+@settings(max_examples=examples(0.4))
 def test_one_step_never_cuts_below_half_of_what_was_used(looks: list[tuple[Signals, Joins, float]]) -> None:
     def check(before: LawMemory, verdict: Verdict, _: Signals, joins: Joins, __: LawMemory, ___: float) -> None:
         if before.window is None or before.is_idle or verdict.phase is Phase.IDLE:
@@ -126,7 +127,7 @@ def test_one_step_never_cuts_below_half_of_what_was_used(looks: list[tuple[Signa
 
 
 @given(looks=_looks(SENSIBLE))
-@settings(max_examples=40)
+@settings(max_examples=examples(0.4))
 def test_window_never_grows_without_new_readings_or_without_demand(looks: list[tuple[Signals, Joins, float]]) -> None:
     def check(before: LawMemory, verdict: Verdict, signals: Signals, joins: Joins, _: LawMemory, now_s: float) -> None:
         if before.window is None or before.is_idle or verdict.phase is Phase.IDLE:
@@ -140,7 +141,7 @@ def test_window_never_grows_without_new_readings_or_without_demand(looks: list[t
 
 
 @given(looks=_looks(SENSIBLE))
-@settings(max_examples=40)
+@settings(max_examples=examples(0.4))
 def test_nothing_goes_in_beyond_the_window_but_what_nears_its_limit(looks: list[tuple[Signals, Joins, float]]) -> None:
     def check(_: LawMemory, verdict: Verdict, __: Signals, joins: Joins, ___: LawMemory, ____: float) -> None:
         if joins.oldest_held_s < 300:
@@ -165,7 +166,7 @@ def test_what_a_reason_says_of_delay_and_of_the_window_is_true(looks: list[tuple
 
 
 @given(looks=_looks(ANY), errors=st.floats(min_value=100.0, max_value=1000.0))
-@settings(max_examples=40)
+@settings(max_examples=examples(0.4))
 def test_probes_up_again_from_the_floor(looks: list[tuple[Signals, Joins, float]], errors: float) -> None:
     """Whatever was seen before."""
     memory, now_s = LawMemory.start(), 100.0
