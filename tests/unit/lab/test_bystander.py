@@ -26,6 +26,7 @@ def refusing(most: int) -> Handler:
     return handle
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("refusals", [0, 2])
 async def test_what_it_met_is_known_once_it_was_left(tmp_path: Path, refusals: int) -> None:
     ca = an_authority(tmp_path)
@@ -40,6 +41,7 @@ async def test_what_it_met_is_known_once_it_was_left(tmp_path: Path, refusals: i
     assert len(seen.latencies_s) == len(api.asked) - refusals
 
 
+@pytest.mark.whole
 async def test_one_that_ends_by_itself_is_an_error(tmp_path: Path) -> None:
     ca = an_authority(tmp_path)
     missing = ApiAccess("https://127.0.0.1:1", tmp_path / "missing", ca.issue_client("client", "somebody", ()))

@@ -25,6 +25,7 @@ def test_ports_are_free_distinct_and_below_the_ephemeral_range() -> None:
     assert max(ports) < 32_768
 
 
+@pytest.mark.whole
 def test_a_port_is_kept_from_other_processes_before_anybody_listens_and_until_its_own_ends() -> None:
     take = "import sys; from lab.controlplane.ports import _take; print(_take(int(sys.argv[1])))"
     answers = [

@@ -171,6 +171,7 @@ def member(name: str, size: int = 0, **about: object) -> tarfile.TarInfo:
     return made
 
 
+@pytest.mark.whole
 def test_a_file_that_is_no_dump_is_told_why_and_what_is_one(tmp_path: Path) -> None:
     whole = Path(EXAMPLE).read_bytes()
     (tmp_path / "empty").write_bytes(b"")

@@ -75,6 +75,7 @@ def test_json_is_no_deeper_than_yaml_may_be(tmp_path: Path, opening: str, closin
         documents(str(path))
 
 
+@pytest.mark.whole
 def test_a_file_of_more_documents_than_are_read_is_refused(tmp_path: Path) -> None:
     """Those beyond were left out without a word, and the plan was for fewer pods."""
     path = tmp_path / "pods.yaml"

@@ -255,6 +255,7 @@ def test_sweeps_of_times_are_printed_as_times() -> None:
     assert answer.stdout.startswith("no pacing: hurts nobody\n")
 
 
+@pytest.mark.whole
 def test_disk_that_is_full_is_said_in_plain_words() -> None:
     with open("/dev/full", "w") as full:
         answer = subprocess.run(

@@ -98,7 +98,7 @@ STATUS = ["status", "-A", "--from", str(Path(__file__).parents[4] / "docs/exampl
         (STATUS, {}, False),
         ([*STATUS, "--color", "always"], {"NO_COLOR": "1"}, True),
         (STATUS, {"BALLOONS_COLOR": "always"}, True),
-        (PLAN, {"FORCE_COLOR": "1"}, True),
+        pytest.param(PLAN, {"FORCE_COLOR": "1"}, True, marks=pytest.mark.whole),
         ([*STATUS, "--color", "never"], {"FORCE_COLOR": "1"}, False),
     ],
 )

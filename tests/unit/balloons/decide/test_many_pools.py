@@ -51,6 +51,7 @@ def work_of(pools: int, make: Callable[[int], BalloonPool], *, is_blind: bool) -
     return decided, found["a decision"]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("make", [on_own_nodes, beside_an_older_one])
 @pytest.mark.parametrize("is_blind", [False, True], ids=["seeing", "blind"])
 def test_four_times_the_pools_are_about_four_times_the_work(

@@ -162,6 +162,7 @@ def renamed(**changes: Any) -> Run:
     return run
 
 
+@pytest.mark.whole
 def test_a_pool_that_is_renamed_buys_no_second_set_of_nodes() -> None:
     """Its balloons go after ten minutes, and until then the new pool had all of its nodes bought once more."""
     run = renamed()

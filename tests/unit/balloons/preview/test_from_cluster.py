@@ -325,6 +325,7 @@ def test_pods_that_wait_load_no_node() -> None:
     assert loads_of((work("bound", "n"), work("waits"))).keys() == {"n"}
 
 
+@pytest.mark.whole
 def test_empty_cluster_can_be_planned_for() -> None:
     found = plan_inputs(cluster({kind: [] for kind in (kinds.NODES, kinds.PODS)}))
     made = make_plan(found, Asked(add=3), T0)
@@ -332,6 +333,7 @@ def test_empty_cluster_can_be_planned_for() -> None:
     assert made.forecast is not None
 
 
+@pytest.mark.whole
 def test_dump_gives_the_same_plan_as_the_cluster(tmp_path: Path) -> None:
     """Whatever a plan reads of an object is among what is kept of it, and equal clusters give equal plans."""
     seen = karpenter(
@@ -356,6 +358,7 @@ def test_what_the_throttle_reads_and_writes_is_told() -> None:
     assert (found.throttle.scrape_s, found.throttle.has_ceiling) == (10.0, True)
 
 
+@pytest.mark.whole
 def test_throttle_that_acts_is_the_policy() -> None:
     learned = {
         "window": 40,

@@ -189,6 +189,7 @@ def long_world(**changes: object) -> World:
     return world(LONG, daemon_sets=8, pods_per_s=22.0, step_s=2.0, poke_s=4.0, **changes)
 
 
+@pytest.mark.whole
 def test_long_unpaced_runs_end_alike_in_longer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = flow(long_world(), AtOnce())
     monkeypatch.setattr("balloons.preview.scale_up_run.MOST_STRETCH", 1.0)
@@ -207,6 +208,7 @@ def test_paced_runs_are_never_run_in_longer_steps(monkeypatch: pytest.MonkeyPatc
     assert flow(world(), FixedWindow(20)) == usual
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("window", "is_given_up"), [(10, True), (400, False)])
 def test_a_paced_run_that_cannot_end_is_given_up_early(window: int, is_given_up: bool) -> None:
     """A window of ten lets in one node in a few seconds: thirty thousand take days."""
@@ -216,6 +218,7 @@ def test_a_paced_run_that_cannot_end_is_given_up_early(window: int, is_given_up:
     assert found.moments[-1].ready > 0
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("policy", [AtOnce(), FixedWindow(10)])
 def test_a_hundred_thousand_nodes_take_a_bounded_number_of_looks(policy: AtOnce | FixedWindow) -> None:
     huge = replace(LONG, demands=(ScaleUp(at_s=0.0, nodes=100_000),))

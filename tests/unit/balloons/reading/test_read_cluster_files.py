@@ -162,6 +162,7 @@ def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> Non
         read_archive(str(tmp_path))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("chunk", [b"{}\n" * 349_525, b" " * 1024 * 1024], ids=["tiny objects", "blanks"])
 def test_a_bomb_is_refused_in_little_memory(tmp_path: Path, chunk: bytes) -> None:
     """How long it takes is in docs/dump.md."""

@@ -23,6 +23,7 @@ def test_every_plan_can_be_read_back(name: str) -> None:
     assert (found.nodes_coming, found.made_by) == (made(name).coming, "0.1.0")
 
 
+@pytest.mark.whole
 def test_plan_from_assumptions_can_be_read_back() -> None:
     body = plan_json(make_plan(assumed_inputs(), Asked(add=5), AT))
     assert len(read_document(body).inputs) == len(body["inputs"])

@@ -24,6 +24,8 @@ from balloons.report.html_page import page
 from balloons.report.png_and_svg import Chart, NothingToDrawError, can_draw, draw_comparison, inline_svg, png, svg
 from tests.unit.balloons.report.a_plan import EVIL, body, document, evil_document, side, wave
 
+pytestmark = pytest.mark.whole
+
 DRAW = """
 import hashlib, json, sys
 from balloons.report.document import read_document
@@ -53,7 +55,6 @@ def drawn_elsewhere(folder: Path, seed: str) -> list[str]:
     return answer.stdout.split()
 
 
-@pytest.mark.whole
 def test_equal_plans_give_equal_bytes_whatever_the_process_and_the_users_settings(tmp_path: Path) -> None:
     plain, changed = tmp_path / "plain", tmp_path / "changed"
     plain.mkdir()

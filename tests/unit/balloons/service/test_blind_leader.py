@@ -108,6 +108,7 @@ def leaders(*each: Replica) -> list[bool]:
     return [one.elector.may_write() for one in each]
 
 
+@pytest.mark.whole
 async def test_a_leader_whose_caches_stay_incomplete_says_so_and_another_takes_over() -> None:
     cluster = LargeCluster(nodes=3)
     cluster.add_pool()
@@ -148,7 +149,7 @@ async def test_a_kind_that_is_installed_later_is_not_seen_from_then_on_and_not_s
     cluster = LargeCluster(nodes=3)
     cluster.add_pool("other", **BUFFERED)
     async with replicas(cluster) as (first, second):
-        await asyncio.sleep(1000)
+        await asyncio.sleep(300)
         first.serve_buffers_that_may_not_be_read()
         await asyncio.sleep(100)
         assert "capacitybuffers" in first.service._not_ready()
@@ -156,6 +157,7 @@ async def test_a_kind_that_is_installed_later_is_not_seen_from_then_on_and_not_s
         assert leaders(first, second) == [True, False]
 
 
+@pytest.mark.whole
 async def test_buffers_that_nobody_uses_and_nobody_may_read_stop_no_pool() -> None:
     cluster = LargeCluster(nodes=3)
     cluster.add_pool()
@@ -170,6 +172,7 @@ async def test_buffers_that_nobody_uses_and_nobody_may_read_stop_no_pool() -> No
         assert "may not" in first.service._not_ready(), "now they are used"
 
 
+@pytest.mark.whole
 async def test_balloons_whose_crd_is_deleted_stay_while_it_is_gone() -> None:
     """A pool's would go after ten minutes; who cannot see pools must not take it that there are none."""
     cluster = LargeCluster(nodes=3)

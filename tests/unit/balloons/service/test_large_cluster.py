@@ -24,6 +24,7 @@ async def a_gang_comes(cluster: LargeCluster, name: str) -> float:
     return waited_s
 
 
+@pytest.mark.whole
 async def test_hours_pass_with_one_list_and_every_gang_is_seen_at_once() -> None:
     """What it was before: 153 lists begun in 50 min, one of them ended, and blind for ever after."""
     cluster = LargeCluster(nodes=12)
@@ -60,6 +61,7 @@ async def test_a_gang_that_comes_while_the_pods_are_listed_after_a_410_waits_no_
         assert await a_gang_comes(cluster, "after") < 1.0
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("silent_s", [0, 900])
 async def test_headroom_keeps_its_largest_size_while_the_pods_are_listed(silent_s: float) -> None:
     """What it was before: 36 nodes with maxSize 12, in a view that was called complete; and, where nothing had been

@@ -517,6 +517,7 @@ async def test_drain_lets_writes_finish_but_not_for_ever() -> None:
     assert scene.counted("apply", "done") == 1
 
 
+@pytest.mark.whole
 async def test_the_same_again_is_applied_ever_more_rarely() -> None:
     """A webhook that rewrites the image was answered with an apply at every tick for ever."""
     scene = Scene()

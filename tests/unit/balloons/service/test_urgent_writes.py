@@ -108,6 +108,7 @@ def notes(number: int) -> list[Action]:
     return [AnnotateNode(f"n{i}", "9", {"x": "y"}, WHY) for i in range(number)]
 
 
+@pytest.mark.whole
 async def test_a_hundred_releases_do_not_wait_for_ten_pools_whose_counts_move() -> None:
     """What it was before: 26 s."""
     scene = Scene()
@@ -126,6 +127,7 @@ async def test_a_hundred_releases_do_not_wait_for_ten_pools_whose_counts_move() 
     assert len(told) <= len(POOLS) * (600 / 15 + 1)
 
 
+@pytest.mark.whole
 async def test_a_gang_of_a_thousand_has_its_nodes_within_twenty_seconds() -> None:
     """What it was before: 300 at once, and the last after 183 s."""
     scene = Scene()
@@ -179,6 +181,7 @@ async def test_a_status_that_waits_holds_up_no_write() -> None:
     assert len(scene.sent_since(began, "delete")) == 3
 
 
+@pytest.mark.whole
 async def test_of_hundreds_of_pools_whose_counts_move_all_are_told_in_turn_and_news_at_once() -> None:
     """What it was before: a reason of one of 1,000 pools, and that a view is complete again, were told after 400 s."""
     pools = [ObjectKey("ns", f"pool-{number:03}") for number in range(200)]

@@ -18,6 +18,7 @@ def joined_after_the_ramp(never_register: float) -> int:
     return joined(END_S) - joined(RAMP_S)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("share", [0.3, 0.6])
 def test_growth_goes_on_at_half_of_what_it_does_when_all_register(share: float) -> None:
     assert joined_after_the_ramp(share) >= 0.5 * joined_after_the_ramp(0.0)

@@ -340,6 +340,7 @@ def usable(market: Market, names: Iterable[str]) -> list[int]:
 
 
 class TestNotDearer:
+    @pytest.mark.whole
     def test_all_machines_come_from_the_heavy_pool(self) -> None:
         market = Market({"spot": 100, "on-demand": 1}, pods={"": 120}).run(300)
         assert market.bought() == {"spot": 120, "on-demand": 0}
@@ -363,6 +364,7 @@ class TestNotDearer:
         market = Market({"spot": 100, "on-demand": 1}, window, pods={"": pods}, stock={"spot": 0}).run(50)
         assert market.bought() == {"spot": 0, "on-demand": 1}
 
+    @pytest.mark.whole
     def test_the_light_pool_closes_as_soon_as_the_heavy_one_has_machines_again(self) -> None:
         market = Market({"spot": 100, "on-demand": 1}, pods={"": 120}, stock={"spot": 0}).run(60)
         before = market.count("on-demand")
@@ -440,6 +442,7 @@ class TestWidePools:
 class TestNotUnfair:
     NAMES = tuple(f"p{at}" for at in range(9))
 
+    @pytest.mark.whole
     def test_ten_pools_have_the_same_part_although_one_of_them_is_broken(self) -> None:
         names = ("broken", *self.NAMES)
         pods = dict.fromkeys(names, 1000)
@@ -457,6 +460,7 @@ class TestNotUnfair:
         market = Market(dict.fromkeys(names, 0), pods=pods, window=12).run(110)
         assert usable(market, self.NAMES) == [2] * 9
 
+    @pytest.mark.whole
     def test_a_single_place_goes_to_each_in_turn(self) -> None:
         market = Market(dict.fromkeys(self.NAMES, 0), pods=dict.fromkeys(self.NAMES, 50), window=1).run(400)
         assert set(market.bought().values()) <= {1, 2}
@@ -465,6 +469,7 @@ class TestNotUnfair:
         market = Market({"a": 0, "z": 0}, pods={"a": 100, "z": 2}, window=2, urgent=frozenset({"z"})).run(10)
         assert market.bought() == {"a": 0, "z": 2}
 
+    @pytest.mark.whole
     def test_a_broken_pool_alone_is_not_held_up(self) -> None:
         market = Market({"slow": 0}, pods={"slow": 48}, boot_s={"slow": 600.0}, window=24).run(1300)
         assert market.count("slow", is_usable=True) == 48

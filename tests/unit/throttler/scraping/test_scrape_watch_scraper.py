@@ -116,6 +116,7 @@ async def test_what_is_no_usable_answer_is_said_in_our_own_words(handler, outcom
     assert "secret" not in error.problem
 
 
+@pytest.mark.whole
 async def test_a_gzip_bomb_is_given_up_at_the_limit() -> None:
     bomb = gzip.compress((b"#" * 4095 + b"\n") * (MAX_INFLATED_BYTES // 4096 + 256), 1)
     assert len(bomb) < 2_000_000
@@ -186,6 +187,7 @@ def test_few_lines_of_a_large_body_are_parsed(monkeypatch: pytest.MonkeyPatch) -
     assert sample.requests > 3_000
 
 
+@pytest.mark.whole
 async def test_the_loop_goes_on_while_a_large_body_is_read() -> None:
     async with loopback_api(gzipped(large_body(20))) as api:
         lags, task = [], asyncio.ensure_future(scrape(api.url))

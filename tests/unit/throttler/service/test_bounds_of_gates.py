@@ -262,6 +262,7 @@ def test_an_incomplete_view_takes_no_node_for_warm() -> None:
     assert not turn.lever_writes
 
 
+@pytest.mark.whole
 def test_slow_boots_make_no_room_for_others() -> None:
     """Pods whose machines boot for ten minutes wait long after others got theirs: they are in flight all the same."""
     made_s = [0.0] * 3 + [200.0] * 2 + [320.0] * 8

@@ -97,6 +97,7 @@ def test_beside_a_pod_that_fits_nowhere_ceilings_are_handed_back_and_the_law_is_
     assert any("1 pod fits nowhere and is not counted" in each.message for each in told)
 
 
+@pytest.mark.whole
 def test_a_ceiling_that_was_handed_back_stays_away() -> None:
     plant = at_rest(HOPELESS)
     assert not plant.has_ceiling
@@ -135,6 +136,7 @@ def test_it_hopes_again_when_the_pod_the_pool_or_the_autoscaler_gives_reason(cha
     assert (joins.hopeless, joins.waiting + joins.booting) == (0, 1)
 
 
+@pytest.mark.whole
 def test_whoever_waits_because_the_window_is_small_is_not_given_up() -> None:
     """Karpenter looks once a minute and orders all that it may; machines join a minute later."""
     plant = Plant(*(pending(f"p{i}") for i in range(400)))
@@ -148,6 +150,7 @@ def test_whoever_waits_because_the_window_is_small_is_not_given_up() -> None:
     assert len(plant.unplaced) > 200
 
 
+@pytest.mark.whole
 def test_more_than_a_window_of_such_pods_does_not_take_the_ceiling_away() -> None:
     """On the day when they fit they must not start all at once."""
     plant = at_rest(*(pending(f"p{i}") for i in range(500)))
@@ -157,6 +160,7 @@ def test_more_than_a_window_of_such_pods_does_not_take_the_ceiling_away() -> Non
     assert (turn.findings.verdict.phase, plant.has_ceiling) == (Phase.IDLE, True)
 
 
+@pytest.mark.whole
 def test_nobody_is_given_up_while_karpenter_is_away() -> None:
     plant = Plant(HOPELESS)
     plant.looks(2 * LOOK_S)
@@ -166,6 +170,7 @@ def test_nobody_is_given_up_while_karpenter_is_away() -> None:
     assert plant.has_ceiling
 
 
+@pytest.mark.whole
 def test_it_is_given_up_beside_demand_that_is_served_at_once() -> None:
     """A stream of small demand: each machine is ordered at the next look, and one pod is left over every time."""
     plant = Plant(HOPELESS)
@@ -251,6 +256,7 @@ def test_what_was_let_go_and_fits_nowhere_is_given_up_beside_others_by_the_same_
     assert verdict.because.code == "NoHope"
 
 
+@pytest.mark.whole
 def test_nothing_that_was_let_go_is_given_up_while_nobody_orders() -> None:
     plant = GatedPlant(*(f"p{number}" for number in range(30)))
     for _ in range(4):

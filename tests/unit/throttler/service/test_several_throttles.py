@@ -19,6 +19,8 @@ from throttler.levers.lever import TURN_S, LeverWrite
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.tick import Memories, Turn, decide_throttles
 
+pytestmark = pytest.mark.whole
+
 PACED = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
 STEP_S, LOOK_S, BOOT_S, JOIN_S = 2.0, 10.0, 20.0, 20.0
 NARROW = {"initial": 4, "max": 4}
