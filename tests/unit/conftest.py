@@ -1,7 +1,7 @@
 """Async unit tests marked `virtual_time` run on a loop whose clock jumps; the others in real time."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 
 import pytest
@@ -31,10 +31,12 @@ def pytest_asyncio_loop_factories(
     return {"real": asyncio.new_event_loop}
 
 
-@pytest.fixture(autouse=True)
-def _no_logs_of_the_test_before() -> Iterator[None]:
-    """A command under test sends logs to its captured stream, which is closed when the next test logs."""
-    yield
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """A command under test sends logs to its captured stream, which is closed when the next test logs.
+
+    No fixture: one for every test takes as long as a short test.
+    """
     _log_plainly()
 
 
