@@ -54,6 +54,7 @@ print("LOADED", *[m for m in {heavy!r} if m in sys.modules])
 """
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -243,6 +244,7 @@ def test_a_token_without_a_url_is_bad_input() -> None:
     )
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("module", ["click", "balloons.cli.main", "balloons.preview.forecast", "numpy"])
 def test_an_interrupt_while_modules_are_imported_is_no_traceback(module: str) -> None:
     done = subprocess.run(

@@ -399,6 +399,7 @@ def test_what_the_law_would_not_believe_of_a_status_no_plan_does(odd: dict[str, 
     assert found.throttle.join_s == (None if is_join_odd else 20.0)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", ["servers", "server-cores"])
 def test_a_sweep_over_servers_asks_about_other_ones_and_corrects_no_guess(name: str) -> None:
     """The cost of a join was learned on those that are there: half as many bear half as much."""

@@ -27,6 +27,8 @@ from balloons.report.chart import (
 from balloons.report.document import Document, Series, series_of
 from tests.unit.balloons.report.a_plan import body, document, wave
 
+pytestmark = pytest.mark.whole
+
 
 def drawn(plan: Document | None = None, form: Format = WIDE, **changes: Any) -> Figure:
     plan = plan or document()

@@ -27,7 +27,7 @@ from throttler.kube.lease import Elector, ElectorSettings
 from throttler.kube.requests import Request
 from throttler.scraping.signal_watch import OwnAttempts
 
-pytestmark = pytest.mark.virtual_time
+pytestmark = [pytest.mark.virtual_time, pytest.mark.whole]
 
 BUFFERED = {"strategy": "CapacityBuffer", "mode": "Headroom", "size": 1, "maxSize": 2}
 LEASE_S = 20.0
@@ -108,7 +108,6 @@ def leaders(*each: Replica) -> list[bool]:
     return [one.elector.may_write() for one in each]
 
 
-@pytest.mark.whole
 async def test_a_leader_whose_caches_stay_incomplete_says_so_and_another_takes_over() -> None:
     cluster = LargeCluster(nodes=3)
     cluster.add_pool()
@@ -157,7 +156,6 @@ async def test_a_kind_that_is_installed_later_is_not_seen_from_then_on_and_not_s
         assert leaders(first, second) == [True, False]
 
 
-@pytest.mark.whole
 async def test_buffers_that_nobody_uses_and_nobody_may_read_stop_no_pool() -> None:
     cluster = LargeCluster(nodes=3)
     cluster.add_pool()
@@ -172,7 +170,6 @@ async def test_buffers_that_nobody_uses_and_nobody_may_read_stop_no_pool() -> No
         assert "may not" in first.service._not_ready(), "now they are used"
 
 
-@pytest.mark.whole
 async def test_balloons_whose_crd_is_deleted_stay_while_it_is_gone() -> None:
     """A pool's would go after ten minutes; who cannot see pools must not take it that there are none."""
     cluster = LargeCluster(nodes=3)
