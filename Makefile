@@ -36,7 +36,7 @@ soak: binaries ## The test of broken hardware on a real Karpenter for ten minute
 seconds: binaries ## As test, and write what the slow tests took to tests/lab/seconds.json, by which they are dealt
 	@$(PYTEST) --numprocesses 7 --write-seconds
 
-unit: setup ## The quick tests, two at a time, in two to three minutes: no binaries, no whole simulations, drawings and commands
+unit: setup ## The quick tests, two at a time, in one to two minutes: no binaries, no whole simulations, drawings and commands
 	@$(PYTEST) tests/unit -m "not promtool and not whole" --hypothesis-profile quick --numprocesses 2
 
 mutants: setup ## Change the pure modules in 150 places, one at a time, and tell which no unit test notices; 20 minutes at most
