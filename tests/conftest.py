@@ -11,7 +11,6 @@ from typing import Any
 
 import hypothesis
 import pytest
-from _pytest.runner import runtestprotocol
 
 from lab.binaries import find_binaries
 from lab.binaries.catalogue import ALL_BINARIES, CHART_BINARIES, MONITORING_BINARIES, Binary, binary_named
@@ -73,23 +72,6 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst | None:
     return LongestFirst(config, log) if config.getoption("dist") == "loadscope" else None
-
-
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Let a worker send one report of a test that passed, with all the time that it took.
-
-    Reports of its setup and teardown, and messages that it began and ended, take as long as a short test itself.
-    """
-    if not hasattr(item.config, "workerinput"):
-        return None
-    reports = runtestprotocol(item, log=False, nextitem=nextitem)
-    if all(report.passed for report in reports):
-        took_s = sum(report.duration for report in reports)
-        reports = [report for report in reports if report.when == "call"]
-        reports[0].duration = took_s
-    for report in reports:
-        item.ihook.pytest_runtest_logreport(report=report)
-    return True
 
 
 @pytest.hookimpl(wrapper=True)
