@@ -53,8 +53,8 @@ def count_joins(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: f
     untaken = max(0, coming - _for_work_that_moves(world, rules))
     unseen = _unseen(world)
     after = replace(after, served=_served(after, world, rules))
-    if after.served:
-        world = replace(world, unplaced=tuple(pod for pod in world.unplaced if pod.uid not in after.served))
+    if no_demand := after.served | world.at_once:
+        world = replace(world, unplaced=tuple(pod for pod in world.unplaced if pod.uid not in no_demand))
     after = _searched(after, memory, world, rules, untaken + unseen, now_s)
     for_pods = max(0, untaken - _of_static_pools(world, rules))
     joins = _joins(world, after, rules, nodes, requested, for_pods, unseen, now_s)

@@ -193,7 +193,13 @@ def _waits(pod: Pod, rules: JoinRules) -> bool:
         return False
     if how.is_gated:
         return how.gates == (rules.gate,)
-    return how.is_tried and not how.nominated_node
+    return is_refused(pod)
+
+
+def is_refused(pod: Pod) -> bool:
+    """Whether the scheduler has found no node for it, and none is about to be free: an autoscaler orders one."""
+    how = pod.scheduling
+    return how is not None and how.is_tried and not how.nominated_node
 
 
 def _share(how: Scheduling, requests: Resources, sizes: Sizes) -> float:

@@ -144,6 +144,8 @@ class JoinWorld:
     """What cluster-autoscaler says of the throttle's node groups; None where there is none."""
     released: frozenset[str] = frozenset()
     """Pods (by uid) that a lever of ours has let go, whether or not the view has heard of it."""
+    at_once: frozenset[str] = frozenset()
+    """Pods (by uid) that need no machine, because warm nodes take them: they are neither demand nor orders."""
     balloons_wanted: int = 0
     """Nodes that Headroom pools want and have not asked for, or have and that no machine was ordered for."""
     room: int = 0

@@ -241,6 +241,8 @@ class LeverContext:
     """The Headroom pools whose nodes it paces."""
     older: tuple[JoinThrottle, ...] = ()
     """Throttles that come first: an object that one of them names is theirs."""
+    at_once: frozenset[str] = frozenset()
+    """Pods (by uid) that a gate need not hold, because warm nodes take them: no count knows of them."""
     paces_both: bool = False
     """Whether the throttle has a ceiling for each autoscaler: each could use up the whole allowance."""
 

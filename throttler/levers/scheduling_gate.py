@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from math import inf
 
 from throttler.api.throttle import GateLever, JoinThrottle, Levers
-from throttler.joins.demand import Sizes, may_use
+from throttler.joins.demand import Sizes, is_refused, may_use
 from throttler.joins.joins import JoinRules
-from throttler.joins.warm_nodes import Place, placed, takes_balloons_place, warm_places
+from throttler.joins.warm_nodes import placed, takes_balloons_place, warm_places
 from throttler.kube.metadata import KindNames
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
@@ -33,6 +33,7 @@ from throttler.levers.lever import (
     LeverBudget,
     LeverContext,
     LeverDecision,
+    LeverScene,
     LeverState,
     LeverWrite,
 )
@@ -67,8 +68,8 @@ class GatedDemand:
     """As of JoinMemory."""
     released: int = 0
     """Of the allowance, nodes that pods without a gate are going to ask for (`Joins.released` under a ceiling)."""
-    warm: Iterable[Place] = ()
-    """Nodes that balloons keep warm: whom they take needs no machine."""
+    at_once: frozenset[str] = frozenset()
+    """Pods (by uid) that need no machine (`SchedulingGates.at_once`)."""
     most: float = inf
     """Nodes that may be asked for at all: what takes a warm node first may be another pod."""
     refused: frozenset[str] = frozenset()
@@ -86,6 +87,8 @@ class GateMemory:
     released: frozenset[str] = frozenset()
     """Pods (by uid) that were let go and still look held: the write is under way, its answer was lost, or the view has
     not heard of it. They are let go again at each look, and counted as released from the first (`JoinWorld`)."""
+    at_once: frozenset[str] = frozenset()
+    """Pods (by uid) that were let go because warm nodes take them, until they have one or the scheduler found none."""
 
 
 def release_gates(
@@ -105,26 +108,27 @@ def release_gates(
     urgent = _urgent(held, sizes, settings)
     waits = (Held(uid, since.age_s(uid, moment.now_s), uid in urgent) for uid in held if uid not in memory.released)
     queued = in_turn(waits, settings.max_wait_s)
-    none: tuple[Held, ...] = ()
-    warm, chosen, stays = none, queued, none
+    warm, chosen, stays, coming = queued[:0], queued, queued[:0], list[Pod]()
     if not room.is_stopping:
-        if room.may_move:
-            goes = _taken_by_warm_nodes([held[entry.id] for entry in queued], demand, memory)
-            warm = tuple(entry for entry in queued if entry.id in goes)
-            warm = warm[: _fitting([held[entry.id] for entry in warm], demand.most, sizes)]
+        coming = [pod for pod in demand.pods if pod.uid in memory.at_once and not is_refused(pod)]
+        left = demand.most - nodes_for(coming, sizes)
+        warm = tuple(entry for entry in queued if entry.id in demand.at_once and room.may_move)
+        warm = warm[: _fitting([held[entry.id] for entry in warm], left, sizes)]
+        left -= nodes_for([held[entry.id] for entry in warm], sizes)
         is_due = memory.released_s is None or moment.now_s - memory.released_s >= APART_S
-        left = demand.most - nodes_for([held[entry.id] for entry in warm], sizes)
         free = min(room.allowance - demand.released, left) if room.may_move and is_due else 0
-        gone = {entry.id for entry in warm}
-        others = tuple(entry for entry in queued if entry.id not in gone)
+        others = tuple(entry for entry in queued if entry.id not in demand.at_once)
         count = _fitting([held[entry.id] for entry in others], free, sizes)
-        chosen, stays = others[:count], others[count:]
+        chosen = others[:count]
+        gone = {entry.id for entry in (*warm, *chosen)}
+        stays = tuple(entry for entry in queued if entry.id not in gone)
     again = [Held(uid, since.age_s(uid, moment.now_s)) for uid in held if uid in memory.released]
     writes = tuple(_ungate(held[entry.id], entry, room) for entry in (*again, *warm, *chosen))
     released = frozenset(entry.id for entry in (*again, *warm, *chosen))
+    at_once = frozenset((*(pod.uid for pod in coming), *(entry.id for entry in warm)))
     released_s = moment.now_s if chosen else memory.released_s
     decision = _decision((*stays, *refused), room, writes)
-    return decision, GateMemory(since=since, released_s=released_s, released=released)
+    return decision, GateMemory(since=since, released_s=released_s, released=released, at_once=at_once)
 
 
 def _decision(stays: Sequence[Held], room: LeverBudget, writes: tuple[LeverWrite, ...]) -> LeverDecision:
@@ -226,16 +230,6 @@ def _is_alone(pod: Pod) -> bool:
     return pod.scheduling is not None and pod.scheduling.is_one_per_node
 
 
-def _taken_by_warm_nodes(queued: Iterable[Pod], demand: GatedDemand, memory: GateMemory) -> frozenset[str]:
-    """Those of the held pods (by uid) that warm nodes take in their turn, beside those that nothing holds back."""
-    able = [pod for pod in queued if takes_balloons_place(pod)]
-    if not able:
-        return frozenset()
-    loose = [pod for pod in demand.pods if pod.uid in memory.released or _is_loose(pod)]
-    kept = {pod.uid for pod in able}
-    return frozenset(pod.uid for pod in placed([*loose, *able], demand.warm) if pod.uid in kept)
-
-
 def _is_loose(pod: Pod) -> bool:
     how = pod.scheduling
     return how is not None and not (how.is_gated or pod.is_terminating or pod.is_finished)
@@ -271,12 +265,36 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
             pods=pods,
             machines=context.machines,
             released=released,
-            warm=warm_places(context.scene.nodes, context.scene.pods, context.rules),
-            most=max(0, (spec.max_in_flight or inf) - context.joins.in_flight),
+            at_once=context.at_once,
+            most=(spec.max_in_flight or inf) - context.joins.in_flight - released,
             refused=refused,
         )
         decision, memory = release_gates(demand, settings, context.room, memory, context.scene.moment)
         return (decision,), memory
+
+    def at_once(self, rules: JoinRules, scene: LeverScene, memory: GateMemory) -> frozenset[str]:
+        """Pods (by uid) that need no machine: those that warm nodes take, and those that were let go for one.
+
+        An urgent one would open the reserved lane for others, and one that has gone would pass for an order. Once the
+        scheduler has found no node for it, it is a pod like all others.
+        """
+        pods = [pod for pod in scene.unplaced if may_use(pod, rules)]
+        coming = [pod.uid for pod in pods if pod.uid in memory.at_once and not is_refused(pod)]
+        able = [
+            pod
+            for pod in pods
+            if is_held(pod)
+            and is_ours_alone(pod)
+            and takes_balloons_place(pod)
+            and pod.uid not in memory.released
+            and (self.WRITES_ON.kind, pod.key) not in scene.refused
+        ]
+        if not able:
+            return frozenset(coming)
+        able.sort(key=lambda pod: (-pod.priority, pod.created_s, pod.uid))
+        loose = [pod for pod in pods if pod.uid in memory.released or _is_loose(pod)]
+        goes, held = placed([*loose, *able], warm_places(scene.nodes, scene.pods, rules)), {pod.uid for pod in able}
+        return frozenset((*coming, *(pod.uid for pod in goes if pod.uid in held)))
 
     def free_of(self, throttles: Iterable[JoinThrottle], pods: Iterable[Pod]) -> list[Pod]:
         """Those of the pods that none of these throttles looks after by this lever."""

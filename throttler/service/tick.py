@@ -4,7 +4,7 @@ The API servers are one for all throttles, so each throttle's law sees the joins
 the cluster. What may be asked for or let in is then shared by max-min fairness over what each throttle waits for.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -313,6 +313,8 @@ class _Counted:
 
     joins: Joins
     memory: JoinMemory
+    at_once: frozenset[str] = frozenset()
+    """As of LeverContext."""
     pace: PaceLeft = PaceLeft()
     law: LawSettings = field(default_factory=LawSettings)
     may_order: int = UNLIMITED
@@ -450,8 +452,12 @@ def _first_memory(throttle: JoinThrottle, view: TickView) -> ThrottleMemory:
 def _count(case: _Case, view: TickView) -> _Counted:
     """The throttle's own joins; while the view is incomplete nothing is counted, and nothing forgotten."""
     if view.missing:
-        return _Counted(Joins(), case.memory.joins, case.memory.pace)
+        return _Counted(Joins(), case.memory.joins, pace=case.memory.pace)
     wanted = sum(pool.lacking for pool in case.growth)
+    gates, at_once = SCHEDULING_GATES.remembered(case.memory.levers), frozenset[str]()
+    if case.rules.gate and not case.is_idle:
+        no_demand = case.memory.joins.search.hopeless | case.memory.joins.served
+        at_once = SCHEDULING_GATES.at_once(case.rules, _without(view.scene, no_demand), gates)
     world = replace(
         view.world,
         balloons_wanted=wanted,
@@ -459,7 +465,8 @@ def _count(case: _Case, view: TickView) -> _Counted:
         room=case.memory.room,
         offer=view.offer,
         static_pools=view.static_pools,
-        released=SCHEDULING_GATES.remembered(case.memory.levers).released,
+        released=gates.released,
+        at_once=at_once,
         autoscaler=case.groups.status if case.groups else None,
     )
     now_s, spec = view.scene.moment.now_s, case.throttle.spec
@@ -475,7 +482,12 @@ def _count(case: _Case, view: TickView) -> _Counted:
             pace = case.memory.pace.after(spec.pace.max_per_minute, last, joins, now_s)
             may_order, may_let_in = min(may_order, int(pace.to_order or 0)), int(pace.to_let_in or 0)
     reserved = max(0, min(joins.urgent, spec.reserved.nodes - joins.in_flight, may_order))
-    return _Counted(joins, memory, pace, law, may_order, may_let_in, reserved)
+    return _Counted(joins, memory, at_once, pace, law, may_order, may_let_in, reserved)
+
+
+def _without(scene: LeverScene, pods: Container[str]) -> LeverScene:
+    """The scene less these pods without a node."""
+    return replace(scene, unplaced=tuple(pod for pod in scene.unplaced if pod.uid not in pods)) if pods else scene
 
 
 def _added(case: _Case, joins: Joins) -> Joins:
@@ -505,16 +517,17 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         verdict = replace(verdict, allowance=allowance, spare=spare)
     room = _room(case, view, verdict, joins)
     no_demand = own.memory.search.hopeless | own.memory.served
-    hoping = tuple(pod for pod in view.scene.unplaced if pod.uid not in no_demand) if no_demand else view.scene.unplaced
+    scene = _without(view.scene, no_demand)
     context = LeverContext(
         throttle=case.throttle,
         rules=case.rules,
-        scene=replace(view.scene, unplaced=hoping),
+        scene=scene,
         room=room,
         joins=own.joins,
         machines=case.memory.joins.machines,
         growth=case.growth,
         older=case.older,
+        at_once=own.at_once,
         paces_both=paces_both(case.throttle, view.scene),
     )
     decisions, levers = decide_levers(context, memory.levers)
@@ -532,8 +545,9 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         left_out=left_out(view.scene.of(NodePool), case.throttle, joins.pacing(case.name)),
         is_autoscaler_silent=own.joins.booting_by_groups > 0 and _is_silent(case, view),
     )
-    let_go = SCHEDULING_GATES.remembered(levers).released - SCHEDULING_GATES.remembered(memory.levers).released
-    taken = nodes_of((pod for pod in hoping if pod.uid in let_go), context.machines)
+    gates = SCHEDULING_GATES.remembered(levers)
+    let_go = (gates.released - SCHEDULING_GATES.remembered(memory.levers).released) | gates.at_once
+    taken = nodes_of((pod for pod in scene.unplaced if pod.uid in let_go), context.machines)
     taken += own.joins.released if case.rules.has_ceiling else 0
     turn = Turn(stored=case.throttle, findings=findings, lane=_lane(case, room, taken))
     return turn, replace(memory, levers=levers, room=_usable(room, case, view, findings.levers))

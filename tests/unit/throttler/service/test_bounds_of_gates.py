@@ -49,6 +49,8 @@ class Job:
     ordered_s: float | None = None
     registered_s: float | None = None
     usable_s: float | None = None
+    warm_node: str = ""
+    """The warm node that took it."""
 
     @property
     def is_in_flight(self) -> bool:
@@ -58,7 +60,7 @@ class Job:
         is_gated = self.released_s is None
         how = {"is_gated": is_gated, "is_tried": not is_gated, "gates": (PACED_GATE,) if is_gated else ()}
         pod = pending(self.name, **how)
-        node = f"n-{self.name}" if self.registered_s is not None else ""
+        node = self.warm_node or (f"n-{self.name}" if self.registered_s is not None else "")
         return msgspec.structs.replace(pod, node=node, scheduling=None if node else Scheduling(**how))
 
 
@@ -70,6 +72,12 @@ class Story:
     look_s: float
     boot_s: float
     join_s: float
+    warm: set[str] = field(default_factory=set)
+    """Nodes on which a balloon runs."""
+    taken: set[str] = field(default_factory=set)
+    """Nodes that were warm."""
+    is_rival_quick: bool = False
+    """Whether other pods, which nothing holds back, take the warm nodes first."""
     now_s: float = 0.0
     heard: dict[str, list[tuple[float, Any]]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
     seen_s: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 0.0))
@@ -81,7 +89,18 @@ class Story:
     def go_on(self) -> None:
         self.now_s += STEP_S
         is_look = self.now_s % self.look_s < STEP_S
+        seeking = [
+            job for job in self.jobs if job.released_s is not None and job.ordered_s is None and job.usable_s is None
+        ]
+        if seeking and self.is_rival_quick:
+            self.taken, self.warm = self.taken | self.warm, set()
+        for job, name in zip(seeking, sorted(self.warm), strict=False):
+            job.warm_node, job.usable_s = name, self.now_s
+            self.warm.remove(name)
+            self.taken.add(name)
         for job in self.jobs:
+            if job.warm_node:
+                continue
             if job.released_s is not None and job.ordered_s is None and is_look:
                 job.ordered_s = self.now_s
             elif job.registered_s is None and job.ordered_s is not None and self.now_s >= job.ordered_s + self.boot_s:
@@ -92,7 +111,8 @@ class Story:
 
     def _tell(self) -> None:
         jobs = [job for job in self.jobs if job.made_s <= self.now_s]
-        self.heard["pods"].append((self.now_s, tuple(job.pod() for job in jobs)))
+        balloons = [balloon_on(name) for name in sorted(self.warm)]
+        self.heard["pods"].append((self.now_s, (*balloons, *(job.pod() for job in jobs))))
         machines = [job for job in self.jobs if job.ordered_s is not None]
         self.heard["claims"].append((self.now_s, tuple(self._claim(job) for job in machines)))
         nodes = tuple(
@@ -100,6 +120,7 @@ class Story:
             for job in machines
             if job.registered_s is not None
         )
+        nodes += tuple((name, True, -9999.0) for name in sorted(self.warm | self.taken))
         self.heard["nodes"].append((self.now_s, nodes))
 
     def _claim(self, job: Job) -> NodeClaim:
@@ -131,16 +152,21 @@ late = st.sampled_from([0.0, 2.0, 8.0, 16.0, 30.0])
     st.sampled_from([2.0, 4.0, 10.0]),
     st.sampled_from([0.0, 6.0, 40.0]),
     st.sampled_from([0.0, 4.0, 20.0]),
+    st.integers(0, 12),
     st.data(),
 )
 def test_never_more_in_flight_than_the_user_allows(
-    count: int, look_s: float, boot_s: float, join_s: float, data: st.DataObject
+    count: int, look_s: float, boot_s: float, join_s: float, warm: int, data: st.DataObject
 ) -> None:
-    story = Story([Job(f"p{number:02}") for number in range(count)], look_s, boot_s, join_s)
+    names = {f"w{number:02}" for number in range(warm)}
+    story = Story([Job(f"p{number:02}") for number in range(count)], look_s, boot_s, join_s, names)
     memories: Memories = {}
     for _ in range(12):
         lags = {kind: data.draw(late, label=kind) for kind in story.heard}
         is_lost = data.draw(st.booleans(), label="writes are lost")
+        story.is_rival_quick = data.draw(st.booleans(), label="others take the warm nodes first")
+        if data.draw(st.booleans(), label="nodes are warm again"):
+            story.warm |= {name for name in names if not any(job.warm_node == name for job in story.jobs)}
         for _ in range(8):
             story.go_on()
             (turn,), memories = decide_throttles((THROTTLE,), a_view(story.now_s, story.view(lags)), memories)
@@ -254,6 +280,64 @@ def test_what_warm_nodes_take_keeps_to_what_may_be_in_flight() -> None:
     """Another pod may come first to the node, and then a machine is ordered for the one that was let go."""
     _, memories = let_go_at(0.0, warm_world(0, 0, claims=4), {})
     assert let_go_at(2.0, warm_world(9, 12, claims=4), memories)[0] == MOST - 4
+
+
+def test_another_throttles_ceiling_does_not_stand_in_for_the_bound() -> None:
+    """It bounds what is ordered on the nodes that both select, and the pods may go to others."""
+    other = a_throttle("other", created="2026-02-01T00:00:00Z", nodes={"matchLabels": {"zone": "z"}}, levers=CEILING)
+    _, memories = decide_throttles((THROTTLE, other), a_view(0.0, warm_world(0, 0), names=NAMES), {})
+    turns, memories = decide_throttles((THROTTLE, other), a_view(2.0, warm_world(12, 12), names=NAMES), memories)
+    assert len(turns[0].lever_writes) == MOST
+    # Others came first, and their nodes are warm again.
+    world = warm_world(12, 12)
+    gone = {write.key for write in turns[0].lever_writes}
+    pods = tuple(pending(pod.key.name) if pod.key in gone else pod for pod in world.unplaced)
+    turns, _ = decide_throttles((THROTTLE, other), a_view(4.0, replace(world, unplaced=pods), names=NAMES), memories)
+    assert not turns[0].lever_writes
+
+
+CEILING = {"nodePoolLimits": {}}
+NAMES = ("default", "other")
+
+
+@pytest.mark.parametrize("pods", [1, 10], ids=["urgent: the reserved lane is open", "so many that the pace was spent"])
+@pytest.mark.parametrize("pace", [{}, {"maxPerMinute": 60}], ids=["window", "pace"])
+def test_a_stream_of_pods_to_warm_nodes_changes_nothing_for_those_in_turn(pods: int, pace: dict[str, int]) -> None:
+    throttle = a_throttle(
+        nodes={"matchLabels": {"pool": "a"}},
+        levers={"schedulingGates": {}},
+        window={"initial": 20, "min": 20, "max": 20},
+        pace=pace,
+    )
+    assert _gone_in_turn(throttle, pods) == _gone_in_turn(throttle, 0)
+
+
+def _gone_in_turn(throttle: Any, stream: int) -> list[int]:
+    """How many of the pods that need machines are out after each look, while others come and go on warm nodes."""
+    gone: dict[str, float] = {}
+    sent: list[Pod] = []
+    memories: Memories = {}
+    counts = []
+    for tick in range(40):
+        now_s = 2.0 * tick
+        loose = [msgspec.structs.replace(pod, scheduling=Scheduling()) for pod in sent]
+        short = [_gated(f"short-{tick}-{number}") for number in range(stream)]
+        held = [_gated(f"p{number:03}", owner="p", is_opaque=True) for number in range(100)]
+        held = [pod for pod in held if pod.key.name not in gone]
+        out = [pending(name, owner="p", is_opaque=True) for name in gone]
+        claims = tuple(a_claim(f"c-{name}", age_s=-at_s) for name, at_s in gone.items())
+        world = replace(warm_world(60, 0), unplaced=(*out, *loose, *held, *short), claims=claims)
+        (turn,), memories = decide_throttles((throttle,), a_view(now_s, world), memories)
+        let_go = {write.key.name for write in turn.lever_writes}
+        assert let_go >= {pod.key.name for pod in short}
+        gone |= dict.fromkeys((pod.key.name for pod in held if pod.key.name in let_go), now_s)
+        sent = short
+        counts.append(len(gone))
+    return counts
+
+
+def _gated(name: str, **more: Any) -> Pod:
+    return pending(name, is_gated=True, is_tried=False, gates=(PACED_GATE,), **more)
 
 
 def test_an_incomplete_view_takes_no_node_for_warm() -> None:
