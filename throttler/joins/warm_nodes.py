@@ -28,8 +28,14 @@ Place = tuple[Node, Sequence[Pod]]
 
 
 def takes_balloons_place(pod: Pod) -> bool:
-    """Whether it may be let go because a balloon would leave for it."""
-    return pod.priority >= LEAST_PRIORITY and not is_opaque(pod) and not is_of_gang(pod)
+    """Whether it may be let go because a balloon would leave for it.
+
+    For one that may not preempt, balloons leave only once the scheduler has refused it, and an autoscaler hears of that
+    too.
+    """
+    how = pod.scheduling
+    can_preempt = how is not None and not how.cannot_preempt
+    return pod.priority >= LEAST_PRIORITY and can_preempt and not (is_opaque(pod) or is_of_gang(pod))
 
 
 def warm_places(nodes: Mapping[str, Node], pods: Mapping[str, Sequence[Pod]], rules: JoinRules) -> Iterator[Place]:

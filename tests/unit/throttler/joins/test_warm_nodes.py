@@ -106,9 +106,9 @@ def test_beside_work_no_pod_goes_that_keeps_its_kind_off() -> None:
         (pending("p", priority=-1), False),
         (pending("p", is_opaque=True), False),
         (pending("p", gang="job"), False),
-        (pending("p", cannot_preempt=True), True),
+        (pending("p", cannot_preempt=True), False),
     ],
-    ids=["work", "below", "opaque", "gang", "never preempts: the balloon is released for it"],
+    ids=["work", "below", "opaque", "gang", "never preempts"],
 )
 def test_only_whom_a_balloon_leaves_for_by_rules_that_are_judged_goes(pod: Pod, *, takes: bool) -> None:
     assert takes_balloons_place(pod) is takes
