@@ -230,9 +230,11 @@ def _is_alone(pod: Pod) -> bool:
     return pod.scheduling is not None and pod.scheduling.is_one_per_node
 
 
-def _is_loose(pod: Pod) -> bool:
+def _may_take_one(pod: Pod) -> bool:
+    """Whether a pod that nothing holds back may be about to take a warm node; no balloon leaves for some."""
     how = pod.scheduling
-    return how is not None and not (how.is_gated or pod.is_terminating or pod.is_finished)
+    is_open = how is not None and not (how.is_gated or how.cannot_preempt)
+    return is_open and not (pod.is_terminating or pod.is_finished)
 
 
 class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
@@ -292,7 +294,7 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
         if not able:
             return frozenset(coming)
         able.sort(key=lambda pod: (-pod.priority, pod.created_s, pod.uid))
-        loose = [pod for pod in pods if pod.uid in memory.released or _is_loose(pod)]
+        loose = [pod for pod in pods if pod.uid in memory.released or _may_take_one(pod)]
         goes, held = placed([*loose, *able], warm_places(scene.nodes, scene.pods, rules)), {pod.uid for pod in able}
         return frozenset((*coming, *(pod.uid for pod in goes if pod.uid in held)))
 

@@ -276,6 +276,14 @@ def test_urgent_pods_have_warm_nodes_first() -> None:
     assert [write.key.name for write in turn.lever_writes] == ["urgent", "h0"]
 
 
+def test_pods_that_no_balloon_leaves_for_take_no_warm_node() -> None:
+    """Of a scheduler that nobody runs, say: they wait for ever."""
+    world = warm_world(5, 12, claims=6)
+    strange = [pending(f"s{number}", is_tried=False, cannot_preempt=True, scheduler="nobody") for number in range(4)]
+    _, memories = let_go_at(0.0, warm_world(0, 0, claims=6), {}, FULL)
+    assert let_go_at(2.0, replace(world, unplaced=(*strange, *world.unplaced)), memories, FULL)[0] == 5
+
+
 def test_what_warm_nodes_take_keeps_to_what_may_be_in_flight() -> None:
     """Another pod may come first to the node, and then a machine is ordered for the one that was let go."""
     _, memories = let_go_at(0.0, warm_world(0, 0, claims=4), {})
