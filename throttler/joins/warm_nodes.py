@@ -33,9 +33,12 @@ def takes_balloons_place(pod: Pod) -> bool:
     For one that may not preempt, balloons leave only once the scheduler has refused it, and an autoscaler hears of that
     too.
     """
-    how = pod.scheduling
-    can_preempt = how is not None and not how.cannot_preempt
-    return pod.priority >= LEAST_PRIORITY and can_preempt and not (is_opaque(pod) or is_of_gang(pod))
+    return pod.priority >= LEAST_PRIORITY and can_preempt(pod) and not (is_opaque(pod) or is_of_gang(pod))
+
+
+def can_preempt(pod: Pod) -> bool:
+    """Whether a balloon leaves for it when the scheduler first looks at it."""
+    return pod.scheduling is not None and not pod.scheduling.cannot_preempt
 
 
 def warm_places(nodes: Mapping[str, Node], pods: Mapping[str, Sequence[Pod]], rules: JoinRules) -> Iterator[Place]:

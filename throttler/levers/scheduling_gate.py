@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from math import inf
 
 from throttler.api.throttle import GateLever, JoinThrottle, Levers
-from throttler.joins.demand import Sizes, is_refused, may_use
+from throttler.joins.demand import Sizes, is_loose, is_refused, may_use
 from throttler.joins.joins import JoinRules
-from throttler.joins.warm_nodes import placed, takes_balloons_place, warm_places
+from throttler.joins.warm_nodes import can_preempt, placed, takes_balloons_place, warm_places
 from throttler.kube.metadata import KindNames
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
@@ -108,23 +108,21 @@ def release_gates(
     urgent = _urgent(held, sizes, settings)
     waits = (Held(uid, since.age_s(uid, moment.now_s), uid in urgent) for uid in held if uid not in memory.released)
     queued = in_turn(waits, settings.max_wait_s)
-    warm, chosen, stays, coming = queued[:0], queued, queued[:0], list[Pod]()
+    warm, chosen, coming = queued[:0], queued, list[Pod]()
     if not room.is_stopping:
         coming = [pod for pod in demand.pods if pod.uid in memory.at_once and not is_refused(pod)]
         left = demand.most - nodes_for(coming, sizes)
-        warm = tuple(entry for entry in queued if entry.id in demand.at_once and room.may_move)
-        warm = warm[: _fitting([held[entry.id] for entry in warm], left, sizes)]
+        if room.may_move:
+            warm = _first_of([entry for entry in queued if entry.id in demand.at_once], held, left, sizes)
         left -= nodes_for([held[entry.id] for entry in warm], sizes)
         is_due = memory.released_s is None or moment.now_s - memory.released_s >= APART_S
         free = min(room.allowance - demand.released, left) if room.may_move and is_due else 0
-        others = tuple(entry for entry in queued if entry.id not in demand.at_once)
-        count = _fitting([held[entry.id] for entry in others], free, sizes)
-        chosen = others[:count]
-        gone = {entry.id for entry in (*warm, *chosen)}
-        stays = tuple(entry for entry in queued if entry.id not in gone)
+        chosen = _first_of([entry for entry in queued if entry.id not in demand.at_once], held, free, sizes)
     again = [Held(uid, since.age_s(uid, moment.now_s)) for uid in held if uid in memory.released]
-    writes = tuple(_ungate(held[entry.id], entry, room) for entry in (*again, *warm, *chosen))
-    released = frozenset(entry.id for entry in (*again, *warm, *chosen))
+    goes = (*again, *warm, *chosen)
+    writes = tuple(_ungate(held[entry.id], entry, room) for entry in goes)
+    released = frozenset(entry.id for entry in goes)
+    stays = (entry for entry in queued if entry.id not in released)
     at_once = frozenset((*(pod.uid for pod in coming), *(entry.id for entry in warm)))
     released_s = moment.now_s if chosen else memory.released_s
     decision = _decision((*stays, *refused), room, writes)
@@ -147,9 +145,10 @@ def _decision(stays: Sequence[Held], room: LeverBudget, writes: tuple[LeverWrite
     return LeverDecision(name=name, state=state, because=why, ceiling=ceiling, writes=writes)
 
 
-def _fitting(pods: Sequence[Pod], nodes: float, sizes: Sizes) -> int:
-    """How many of the pods, in their order, so many nodes have room for."""
-    return sum(opened <= nodes for opened in nodes_opened(pods, sizes))
+def _first_of(entries: Sequence[Held], held: Mapping[str, Pod], nodes: float, sizes: Sizes) -> tuple[Held, ...]:
+    """The first of them, as many as so many nodes have room for."""
+    opened = nodes_opened([held[entry.id] for entry in entries], sizes)
+    return tuple(entries[: sum(count <= nodes for count in opened)])
 
 
 def is_held(pod: Pod) -> bool:
@@ -230,13 +229,6 @@ def _is_alone(pod: Pod) -> bool:
     return pod.scheduling is not None and pod.scheduling.is_one_per_node
 
 
-def _may_take_one(pod: Pod) -> bool:
-    """Whether a pod that nothing holds back may be about to take a warm node; no balloon leaves for some."""
-    how = pod.scheduling
-    is_open = how is not None and not (how.is_gated or how.cannot_preempt)
-    return is_open and not (pod.is_terminating or pod.is_finished)
-
-
 class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
     """`levers.schedulingGates`."""
 
@@ -280,23 +272,25 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
         An urgent one would open the reserved lane for others, and one that has gone would pass for an order. Once the
         scheduler has found no node for it, it is a pod like all others.
         """
-        pods = [pod for pod in scene.unplaced if may_use(pod, rules)]
-        coming = [pod.uid for pod in pods if pod.uid in memory.at_once and not is_refused(pod)]
+        coming = {pod.uid for pod in scene.unplaced if pod.uid in memory.at_once and not is_refused(pod)}
         able = [
             pod
-            for pod in pods
+            for pod in scene.unplaced
             if is_held(pod)
             and is_ours_alone(pod)
-            and takes_balloons_place(pod)
             and pod.uid not in memory.released
+            and takes_balloons_place(pod)
             and (self.WRITES_ON.kind, pod.key) not in scene.refused
+            and may_use(pod, rules)
         ]
         if not able:
             return frozenset(coming)
         able.sort(key=lambda pod: (-pod.priority, pod.created_s, pod.uid))
-        loose = [pod for pod in pods if pod.uid in memory.released or _may_take_one(pod)]
-        goes, held = placed([*loose, *able], warm_places(scene.nodes, scene.pods, rules)), {pod.uid for pod in able}
-        return frozenset((*coming, *(pod.uid for pod in goes if pod.uid in held)))
+        first = [
+            pod for pod in scene.unplaced if pod.uid in memory.released or (can_preempt(pod) and is_loose(pod, rules))
+        ]
+        goes = {pod.uid for pod in placed([*first, *able], warm_places(scene.nodes, scene.pods, rules))}
+        return frozenset(coming).union(pod.uid for pod in able if pod.uid in goes)
 
     def free_of(self, throttles: Iterable[JoinThrottle], pods: Iterable[Pod]) -> list[Pod]:
         """Those of the pods that none of these throttles looks after by this lever."""
