@@ -200,13 +200,14 @@ async def test_the_documented_policy_gates_new_pods_while_their_throttle_acts(
         "metadata": {"name": namespace},
         "spec": {"nodes": {"matchLabels": {"test": namespace}}, "levers": {"schedulingGates": {}}},
     }
-    (command,) = blocks("docs/gates-taints-labels.md", "Gates for pods whose templates are not yours")
-    own = command.replace("pace-gpu-pods", namespace).replace("{name: default,", f"{{name: {namespace},")
-    policies = list(yaml.safe_load_all(own.split("<<EOF\n")[1].removesuffix("EOF\n")))
+    policies = documented_policy(namespace)
+
+    def gates_of(pod: dict[str, Any]) -> list[str]:
+        stored = control_plane.try_to_create(pod, pod["metadata"]["namespace"])
+        return [each["name"] for each in stored["spec"].get("schedulingGates", ())]
 
     def gates(other_gates: Iterable[str] = (), **metadata: Any) -> list[str]:
-        pod = gpu_pod(namespace, other_gates, **metadata)
-        return [each["name"] for each in control_plane.try_to_create(pod, namespace)["spec"].get("schedulingGates", ())]
+        return gates_of(gpu_pod(namespace, other_gates, **metadata))
 
     async def gated() -> bool:
         return gates() == [PACED_GATE]
@@ -225,11 +226,11 @@ async def test_the_documented_policy_gates_new_pods_while_their_throttle_acts(
         assert gates(ownerReferences=[{**owner, "kind": "ReplicaSet"}]) == [PACED_GATE]
         placed = gpu_pod(namespace)
         placed["spec"]["nodeName"] = "somewhere"
-        assert "schedulingGates" not in control_plane.try_to_create(placed, namespace)["spec"]
+        assert gates_of(placed) == []
         small = gpu_pod(namespace)
         small["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1"}}
-        assert "schedulingGates" not in control_plane.try_to_create(small, namespace)["spec"]
-        assert "schedulingGates" not in control_plane.try_to_create(gpu_pod("default"), "default")["spec"]
+        assert gates_of(small) == []
+        assert gates_of(gpu_pod("default")) == []
 
         acting = {"paused": None, "dryRun": None, "levers": {"schedulingGates": {}}}
         for unused in ({"paused": True}, {"dryRun": True}, {"levers": {"schedulingGates": None}}):
@@ -242,6 +243,13 @@ async def test_the_documented_policy_gates_new_pods_while_their_throttle_acts(
     finally:
         for kind in ("mutatingadmissionpolicybinding", "mutatingadmissionpolicy", "jointhrottle"):
             await control_plane.delete_async(kind, namespace)
+
+
+def documented_policy(name: str) -> list[dict[str, Any]]:
+    """The policy and its binding as the page shows them, by this name, for the JoinThrottle of this name."""
+    (command,) = blocks("docs/gates-taints-labels.md", "Gates for pods whose templates are not yours")
+    own = command.replace("pace-gpu-pods", name).replace("{name: default,", f"{{name: {name},")
+    return list(yaml.safe_load_all(own.split("<<EOF\n")[1].removesuffix("EOF\n")))
 
 
 def gpu_pod(namespace: str, gates: Iterable[str] = (), **metadata: Any) -> dict[str, Any]:
