@@ -211,7 +211,7 @@ def _aim(
     census = view.census
     joining, wall_s = census.by_state[NodeState.JOINING], case.now.wall.timestamp()
     # No autoscaler counts on an old node that is expected back: it would buy one for a balloon that waits for that.
-    new = (node for node in joining if wall_s - node.created_s < JOIN_LIMIT_S)
+    new = (node for node in joining if wall_s - node.created_s < JOIN_LIMIT_S and not view.is_seen_short(node))
     to_come = [node for node in new if not (case.snapshot.loads.get(node.name) or EMPTY).balloons]
     supply = Supply(
         busy=census.count(NodeState.BUSY),

@@ -158,6 +158,17 @@ class PoolView:
         """Whether Karpenter makes nodes for the pool's balloons: it makes none for pods that rule out host names."""
         return is_bought_by_karpenter(self.pool, self.claim)
 
+    @property
+    def coming(self) -> list[Node]:
+        """Nodes that the autoscaler counts on for balloons, and that none may hold yet."""
+        return [node for node in self.census.coming if not self.is_seen_short(node)]
+
+    def is_seen_short(self, node: Node) -> bool:
+        """Whether the autoscaler sees that no balloon fits there and buys another node for one that waits, however new
+        this one is. It expects a device of which there is none at all to be named yet."""
+        short = self.short.get(node.name)
+        return short is not None and (not short.device or node.allocatable.get(short.device, 0) > 0)
+
 
 @dataclass(frozen=True, slots=True)
 class PoolDeployments:

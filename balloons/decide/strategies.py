@@ -155,7 +155,7 @@ def _lowered_buffers(
     A node whose shape is not known still joins, without its GPUs so far: it may be free for any of the units. A node in
     preflight is free for none where the autoscaler does not know that it will be: it buys another one beside it.
     """
-    free = Counter([view.shapes.of(node) for node in (*view.census.holdable, *view.census.coming)])
+    free = Counter([view.shapes.of(node) for node in (*view.census.holdable, *view.coming)])
     waiting = {name: max(0, _units(stored) - free[name]) for name, stored in buffers.items()}
     max_size = view.pool.spec.max_size
     room = inf if max_size is None else max(0, max_size - view.census.total - gone) + free[""]
@@ -239,7 +239,7 @@ def _surplus(view: PoolView, present: int, waiting: int, gone: int) -> int:
     if max_size is None:
         return 0
     carrying = {b.node for balloons in census.balloons.values() for b in balloons}
-    open_nodes = sum(node.name not in carrying for node in (*census.by_state[NodeState.IDLE], *census.coming))
+    open_nodes = sum(node.name not in carrying for node in (*census.by_state[NodeState.IDLE], *view.coming))
     room = open_nodes + max(0, max_size - census.total - gone)
     may_wait = max(0, min(room, max_size - census.count(NodeState.BUSY) - present))
     return waiting - may_wait

@@ -406,8 +406,11 @@ def test_a_held_node_that_somebody_takes_away_is_replaced_at_once(changes: dict[
         ({"allocatable": {**GPUS, "nvidia.com/gpu": 7_000}}, 900.0, 0),
         ({"is_ready": False, "conditions": frozenset({("Ready", "Unknown")})}, 900.0, 0),
         ({"is_ready": False, "conditions": frozenset({("Ready", "False")})}, 100.0, 1),
+        ({"allocatable": {**GPUS, "nvidia.com/gpu": 7_000}}, 100.0, 0),
+        ({"allocatable": {**GPUS, "nvidia.com/gpu": 0}}, 100.0, 1),
+        ({"allocatable": {**GPUS, "memory": GPUS["memory"] // 2}}, 100.0, 0),
     ],
-    ids=["a GPU off the bus", "not Ready", "new"],
+    ids=["a GPU off the bus", "not Ready", "new", "new, a GPU off the bus", "new, no GPU yet", "new, short of room"],
 )
 def test_for_a_node_that_is_expected_back_no_balloon_waits(changes: dict[str, Any], age_s: float, waiting: int) -> None:
     """No autoscaler counts on it, so one was bought at once, beyond maxSize too, as after a job that broke a GPU."""
@@ -416,6 +419,14 @@ def test_for_a_node_that_is_expected_back_no_balloon_waits(changes: dict[str, An
     for _ in range(3):
         decided = story.step()
     assert (decided.pools[0].status.warm, decided.pools[0].status.pending) == (2, waiting)
+
+
+def test_a_paused_pool_keeps_no_balloon_for_a_new_node_that_is_short_of_devices() -> None:
+    story = Story(a_pool(mode=Mode.HEADROOM, size=3, max_size=3), count=2).settled()
+    story.world.change_pool(paused=True)
+    created_s = story.now.wall.timestamp()
+    story.world.nodes |= nodes(1, "x", labels=TYPE, allocatable={**GPUS, "nvidia.com/gpu": 7_000}, created_s=created_s)
+    assert (story.step().pools[0].because.reason, story.world.replicas()) == (Reason.PAUSED, 2)
 
 
 def test_nodes_with_a_taint_that_no_balloon_holds_are_not_waited_for() -> None:
