@@ -172,7 +172,8 @@ def _asked(options: Mapping[str, Any], inputs: PlanInputs) -> Asked:
     words = f"--to {options['to']}" if add is None else f"--add {add}"
     if add is None:
         add = max(0, options["to"] - (pool.nodes if pool else 0))
-    return Asked(add=add, pool=options["pool"], within_s=options["within"], in_words=words)
+    is_total = options["add"] is None
+    return Asked(add=add, is_total=is_total, pool=options["pool"], within_s=options["within"], in_words=words)
 
 
 def _print(body: Mapping[str, Any], options: Mapping[str, Any]) -> None:

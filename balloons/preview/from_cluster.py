@@ -9,6 +9,7 @@ bound that our own throttle holds in force is no ceiling: it moves as nodes join
 import json
 import shlex
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
@@ -59,6 +60,7 @@ from throttler.kube.taints import (
     LEAVING_TAINTS,
     READINESS_TAINT_PREFIX,
     STATUS_TAINT_PREFIX,
+    UNREGISTERED_TAINT,
     Taint,
     is_joining_taint,
 )
@@ -154,16 +156,16 @@ def price_of(node: Node) -> float | None:
     return float(text) if is_number and float(text) < PRICES_BELOW else None
 
 
-def of_node_pool(node_pool: NodePool, size: Resources | None, nodes: int) -> Ceiling | None:
+def of_node_pool(node_pool: NodePool, size: Resources | None, nodes: int, ordered: int = 0) -> Ceiling | None:
     """What `spec.limits` leave, and nothing while Karpenter says that the pool is not Ready, as it passes it over then.
 
     A static pool, which has so many `nodes`, gets no more than its replicas. None without limits, or where nothing
-    tells how large a machine is.
+    tells how large a machine is. Karpenter counts machines that are `ordered` and no nodes yet as used.
     """
     named = f"NodePool/{node_pool.metadata.name}"
     if node_pool.unready is not None:
         detail = ": ".join(filter(None, ("not Ready", node_pool.unready.message)))
-        return Ceiling(name=named, nodes=0, detail=detail, is_closed=True)
+        return Ceiling(name=named, nodes=0, detail=detail, is_closed=True, ordered=ordered)
     if node_pool.is_static:
         return _of_static(node_pool, nodes, named)
     amounts = _limits(node_pool)
@@ -180,9 +182,14 @@ def of_node_pool(node_pool: NodePool, size: Resources | None, nodes: int) -> Cei
     return Ceiling(
         name=named,
         nodes=room,
-        detail=f"limits.{name} {amounts[name]}, used {resources.get(name, '0')}",
+        detail=f"limits.{name} {amounts[name]}, used {resources.get(name, '0')}{_with_ordered(ordered)}",
         limits=tuple(limits),
+        ordered=ordered,
     )
+
+
+def _with_ordered(ordered: int) -> str:
+    return f", machines on their way {ordered}" if ordered else ""
 
 
 def _of_static(node_pool: NodePool, nodes: int, named: str) -> Ceiling:
@@ -222,10 +229,12 @@ def of_groups(groups: Sequence[NodeGroup]) -> Ceiling | None:
     if not groups or len(sizes) < len(groups):
         return None
     left = sum(max(0, size - group.target) for size, group in zip(sizes, groups, strict=True))
+    ordered = sum(group.booting for group in groups)
     return Ceiling(
         name=f"cluster-autoscaler's group {groups[0].name}" if len(groups) == 1 else "cluster-autoscaler's groups",
         nodes=left,
-        detail=f"maxSize {sum(sizes)}, now {sum(group.target for group in groups)}",
+        detail=f"maxSize {sum(sizes)}, now {sum(group.target for group in groups)}{_with_ordered(ordered)}",
+        ordered=ordered,
     )
 
 
@@ -358,12 +367,13 @@ def _pools(
     groups = detected.status.groups if detected.status else ()
     growing = groups_by_pool(groups, nodes)
     sizes = {group_of(node.labels): node.allocatable for node in nodes} | _claimed_sizes(cluster)
+    ordered = _ordered(cluster, nodes)
     pools = []
     for pool in pools_of(world, node_pools):
         own = node_pools.get(pool.name)
         bounds = [of_quota(quota, nodes) for quota in quotas if applies(quota, pool)]
         if own is not None:
-            bounds.append(of_node_pool(own, sizes.get(pool.name), pool.nodes))
+            bounds.append(of_node_pool(own, sizes.get(pool.name), pool.nodes, ordered[pool.name]))
         else:
             bounds.append(of_groups(growing.get(pool.name, groups)))
         pools.append(with_ceilings(pool, bounds))
@@ -376,6 +386,14 @@ def _claimed_sizes(cluster: SeenCluster) -> dict[str, Resources]:
         seen_cluster.node_claims(cluster), key=lambda claim: (claim.metadata.created_s, claim.metadata.name)
     )
     return {claim.pool: size for claim in claims if (size := _capacity(claim))}
+
+
+def _ordered(cluster: SeenCluster, nodes: Iterable[Node]) -> Counter[str]:
+    """NodePool -> its machines that are launched and no nodes yet: Karpenter counts none before its launch."""
+    claims = (claim for claim in seen_cluster.node_claims(cluster) if not claim.node_name and not claim.is_leaving)
+    launched = Counter(claim.pool for claim in claims if _capacity(claim))
+    unmatched = (node for node in nodes if any(taint.key == UNREGISTERED_TAINT for taint in node.taints))
+    return launched - Counter(group_of(node.labels) for node in unmatched)
 
 
 def _capacity(claim: NodeClaim) -> Resources:

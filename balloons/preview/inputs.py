@@ -117,6 +117,14 @@ class Ceiling:
     """All that a plan knows of the object's: each has to be lifted for more nodes than it leaves room for."""
     is_closed: bool = False
     """Whether nothing comes for another reason than an amount: `detail` tells it, as the end of "it is ..."."""
+    ordered: int = 0
+    """Machines that count as used and are no nodes yet: they come, and `nodes` more."""
+
+    @property
+    def from_there(self) -> Self:
+        """The same for nodes beyond those that are there: machines on their way are among them."""
+        limits = (replace(limit, used=limit.used - self.ordered * limit.per_node) for limit in self.limits)
+        return replace(self, nodes=self.nodes + self.ordered, limits=tuple(limits), ordered=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,6 +105,8 @@ class Asked:
     """What the user wants to happen: `add` more nodes in the pool."""
 
     add: int
+    is_total: bool = False
+    """Whether so many are to be there in the end: then machines that are on their way now are among them."""
     pool: str = ""
     within_s: float | None = None
     """A promise to check: one in twenty may be later."""
@@ -198,6 +200,8 @@ def make_plan(
     fitting: Fitting | None = None,
 ) -> ScaleUpPlan:
     """Preview it; raises PlanError where there is no such pool."""
+    if asked.is_total:
+        inputs = _from_there(inputs)
     pool = inputs.pool(asked.pool)
     if pool is None:
         known = ", ".join(sorted(pool.name for pool in inputs.pools)) or "none"
@@ -232,6 +236,11 @@ def make_plan(
         cost=cost_of(pool, own.node_seconds if own else 0.0, prices or {}),
         fitting=fitting,
     )
+
+
+def _from_there(inputs: PlanInputs) -> PlanInputs:
+    pools = (replace(pool, ceilings=tuple(ceiling.from_there for ceiling in pool.ceilings)) for pool in inputs.pools)
+    return replace(inputs, pools=tuple(pools))
 
 
 def _new_nodes(asked: Asked, pool: PoolFacts, fitting: Fitting | None) -> Mapping[str, int]:

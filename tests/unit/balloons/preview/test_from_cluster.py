@@ -487,7 +487,7 @@ def test_groups_leave_their_largest_sizes_less_what_they_have(
 ) -> None:
     """One that is larger than it may be takes nothing from another."""
     found = of_groups(
-        [NodeGroup(name=f"g{index}", target=target, max_size=most) for index, (target, most) in enumerate(sizes)]
+        [NodeGroup(f"g{index}", target, target, max_size=most) for index, (target, most) in enumerate(sizes)]
     )
     assert (None if found is None else (found.name, found.nodes, found.detail)) == left
 
