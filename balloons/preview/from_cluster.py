@@ -67,6 +67,7 @@ from throttler.kube.taints import (
 from throttler.law.law_memory import Learned, learned_of_status
 from throttler.law.settings import law_settings
 from throttler.levers.lever import THROTTLE_LABEL
+from throttler.levers.pool_shares import in_karpenters_order
 from throttler.levers.saved_limits import read_saved
 from throttler.signals.reading import INTERVAL_S, PROMETHEUS_INTERVAL_S
 
@@ -368,8 +369,9 @@ def _pools(
     growing = groups_by_pool(groups, nodes)
     sizes = {group_of(node.labels): node.allocatable for node in nodes} | _claimed_sizes(cluster)
     ordered = _ordered(cluster, nodes)
+    rank = {own.metadata.name: place for place, own in enumerate(in_karpenters_order(node_pools.values()))}
     pools = []
-    for pool in pools_of(world, node_pools):
+    for pool in sorted(pools_of(world, node_pools), key=lambda pool: rank.get(pool.name, len(rank))):
         own = node_pools.get(pool.name)
         bounds = [of_quota(quota, nodes) for quota in quotas if applies(quota, pool)]
         if own is not None:

@@ -226,6 +226,7 @@ class PlanInputs:
     nodes: int
     """In the cluster now."""
     pools: tuple[PoolFacts, ...]
+    """In the order in which the autoscaler tries them for pods that wait, as far as it is known."""
     servers: ServerFacts
     controllers: ControllerFacts
     join_s: Known

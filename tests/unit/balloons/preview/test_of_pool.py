@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from balloons.cluster import kinds
+from balloons.preview.fitting import asked_pods, fit_pods
 from balloons.preview.from_cluster import plan_inputs
 from balloons.preview.inputs import Known, Stated, join_cpu_s, of_pool, with_stated
 from tests.unit.balloons.preview.test_from_cluster import cluster, daemon_set, node
@@ -40,3 +41,17 @@ def test_a_plan_is_of_the_throttle_that_paces_its_own_pool(specs: dict[str, Any]
     assert {name: facts and facts.name for name, facts in pacing.items()} == {"gpu": "gpu", "web": "web", "free": None}
     unknown = replace(found.pools[0], shape=None)
     assert of_pool(found, unknown).throttle == found.throttle, "whose nodes they are is not known"
+
+
+@pytest.mark.parametrize(
+    ("weights", "chosen"),
+    [({"web": 10, "spot": 50}, "spot"), ({"web": 10, "gpu": 10}, "web"), ({"spot": 0}, "web"), ({"gpu": 1}, "gpu")],
+)
+def test_pods_get_new_nodes_of_the_pool_that_karpenter_tries_first(weights: dict[str, int], chosen: str) -> None:
+    """It was the first by name, whatever the weights of the NodePools are."""
+    names = ("gpu", "spot", "web")
+    nodes = [node(at, **{"karpenter.sh/nodepool": name}) for at, name in enumerate(names)]
+    pools = [{"metadata": {"name": name}, "spec": {"weight": weights.get(name)}} for name in names]
+    found = plan_inputs(cluster({kinds.NODES: nodes, kinds.PODS: [], kinds.NODE_POOLS: pools}))
+    pod = {"kind": "Pod", "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "6"}}}]}}
+    assert dict(fit_pods(asked_pods([pod], is_gang=False), [], {}, found).new_nodes) == {chosen: 1}
