@@ -378,7 +378,7 @@ def _pools(
             bounds.append(of_node_pool(own, sizes.get(pool.name), pool.nodes, ordered[pool.name]))
         else:
             bounds.append(of_groups(growing.get(pool.name, groups)))
-        pools.append(with_ceilings(pool, bounds))
+        pools.append(with_ceilings(replace(pool, node_pool=own), bounds))
     return tuple(pools)
 
 

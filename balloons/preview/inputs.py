@@ -12,11 +12,14 @@ from math import exp, isfinite
 from typing import Any, Self, TypeVar
 
 from balloons.text_and_colours import duration
+from throttler.api.throttle import NodePoolLever
+from throttler.kube.karpenter import NodePool
 from throttler.kube.quantities_and_durations import Resources, plural
 from throttler.kube.selectors import LabelSelector, matches
 from throttler.kube.taints import Taint
 from throttler.law.law_memory import Learned
 from throttler.law.settings import LawSettings
+from throttler.levers.pool_shares import is_of
 from throttler.signals.reading import INTERVAL_S
 from throttler.simulator.scenario_and_faults import Fault
 
@@ -150,7 +153,9 @@ class PoolFacts:
     warm: int = 0
     """Of these, Ready, free of real work, and held by a balloon."""
     shape: NodeShape | None = None
-    """None while no node of the pool was ever seen."""
+    """None while no node of the pool is Ready."""
+    node_pool: NodePool | None = None
+    """Karpenter's own object, where there is one: it tells of nodes before any is there."""
     ceilings: tuple[Ceiling, ...] = ()
     boot_s: Known
     """From being asked for to being registered."""
@@ -476,15 +481,22 @@ def with_stated(inputs: PlanInputs, stated: Stated) -> PlanInputs:
 
 def of_pool(inputs: PlanInputs, pool: PoolFacts) -> PlanInputs:
     """The inputs as they are for new nodes of this pool: pools differ in their DaemonSets, and in who paces them."""
-    if inputs.throttles and pool.shape is not None:
-        labels = pool.shape.labels
-        pacing = next((throttle for throttle in inputs.throttles if matches(throttle.nodes, labels)), None)
-        inputs = replace(inputs, throttle=pacing)
+    if inputs.throttles:
+        inputs = replace(
+            inputs, throttle=next((throttle for throttle in inputs.throttles if _paces(throttle, pool)), None)
+        )
     daemons = pool.daemon_sets
     if daemons is None:
         return inputs
     controllers = replace(inputs.controllers, daemon_sets=daemons)
     return replace(inputs, servers=_with_daemons(inputs.servers, daemons), controllers=controllers)
+
+
+def _paces(throttle: ThrottleFacts, pool: PoolFacts) -> bool:
+    """Whether new nodes of the pool are among those that it paces; the oldest does where nothing tells."""
+    if pool.shape is not None:
+        return matches(throttle.nodes, pool.shape.labels)
+    return pool.node_pool is None or is_of(pool.node_pool, NodePoolLever(), throttle.nodes)
 
 
 def _with_daemons(servers: ServerFacts, daemons: Known) -> ServerFacts:

@@ -55,3 +55,25 @@ def test_pods_get_new_nodes_of_the_pool_that_karpenter_tries_first(weights: dict
     found = plan_inputs(cluster({kinds.NODES: nodes, kinds.PODS: [], kinds.NODE_POOLS: pools}))
     pod = {"kind": "Pod", "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "6"}}}]}}
     assert dict(fit_pods(asked_pods([pod], is_gang=False), [], {}, found).new_nodes) == {chosen: 1}
+
+
+@pytest.mark.parametrize(
+    ("spec", "template", "is_paced"),
+    [
+        (SELECTED["gpu"], {}, True),
+        (SELECTED["web"], {}, False),
+        (NAMED["web"], {}, False),
+        ({"nodes": {"matchLabels": {"team": "ml"}}}, {"metadata": {"labels": {"team": "ml"}}}, True),
+        ({"nodes": {"matchLabels": {"team": "ml"}}}, {"metadata": {"labels": {"team": "ops"}}}, False),
+        ({}, {}, True),
+    ],
+)
+def test_a_node_pool_without_nodes_tells_itself_who_paces_them(
+    spec: dict[str, Any], template: dict[str, Any], *, is_paced: bool
+) -> None:
+    """It was the oldest throttle, also where that one names another NodePool."""
+    throttle = {"metadata": {"name": "x", "uid": "x"}, "spec": spec}
+    pool = {"metadata": {"name": "gpu"}, "spec": {"template": template}}
+    lists = {kinds.NODES: [], kinds.PODS: [], kinds.THROTTLES: [throttle], kinds.NODE_POOLS: [pool]}
+    found = plan_inputs(cluster(lists))
+    assert (of_pool(found, found.pools[0]).throttle is not None) is is_paced
