@@ -114,7 +114,7 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     going = being_removed(view, present)
     held = len(held_by_us(view)) if view.pool.spec.strategy is Strategy.ANNOTATE else present.total()
     allowed = removal_limit(memory, held - going, case.now)
-    holding = hold(view, free, aim, staying, going + allowed)
+    holding = hold(view, free, aim, staying, going + allowed, _to_come(view, case))
     actions: tuple[Action, ...]
     too_small: tuple[str, ...] = ()
     match view.pool.spec.strategy:
@@ -209,10 +209,7 @@ def _aim(
     if view.claim.lost and not view.claim.nodes:
         return Target(0, 0, because=conflict(view))
     census = view.census
-    joining, wall_s = census.by_state[NodeState.JOINING], case.now.wall.timestamp()
-    # No autoscaler counts on an old node that is expected back: it would buy one for a balloon that waits for that.
-    new = (node for node in joining if wall_s - node.created_s < JOIN_LIMIT_S and not view.is_seen_short(node))
-    to_come = [node for node in new if not (case.snapshot.loads.get(node.name) or EMPTY).balloons]
+    joining, to_come = census.by_state[NodeState.JOINING], _to_come(view, case)
     supply = Supply(
         busy=census.count(NodeState.BUSY),
         holdable=free,
@@ -231,16 +228,27 @@ def _aim(
     return aim
 
 
+def _to_come(view: PoolView, case: Case) -> list[Node]:
+    """Nodes on their way for which a balloon may wait. No autoscaler counts on an old node that is expected back: it
+    would buy one for a balloon that waits for that."""
+    joining, wall_s = view.census.by_state[NodeState.JOINING], case.now.wall.timestamp()
+    new = (node for node in joining if wall_s - node.created_s < JOIN_LIMIT_S and not view.is_seen_short(node))
+    return [node for node in new if not (case.snapshot.loads.get(node.name) or EMPTY).balloons]
+
+
 def _without_growth(aim: Target, why: Because) -> Target:
-    return replace(aim, wait=0, starts=0, lacking=0, granted=0 if aim.granted is not None else None, because=why)
+    return replace(
+        aim, wait=0, arriving=0, starts=0, lacking=0, granted=0 if aim.granted is not None else None, because=why
+    )
 
 
 def _ask(view: PoolView, aim: Target, before: AskedShape | None, now: Now, *, is_shut: bool) -> AskedShape | None:
     """The shape in which to ask for new nodes now; None where none is wanted.
 
     An instance type that is out of stock must not leave the pool without headroom: shapes take turns, each for
-    `fallbackAfter`, until a node comes; what is wanted after that begins with the main one again. While the throttle
-    lets nothing be ordered, that nothing comes says nothing of the shape.
+    `fallbackAfter`, until a node comes; what is wanted after that begins with the main one again. While nothing but
+    nodes on their way is waited for, or the throttle lets nothing be ordered, that nothing comes says nothing of the
+    shape.
     """
     if not aim.wait:
         return None
@@ -248,7 +256,7 @@ def _ask(view: PoolView, aim: Target, before: AskedShape | None, now: Now, *, is
     shut_s = now_s if is_shut else None
     if before is None or before.shape not in view.shapes.by_name:
         return AskedShape(view.shapes.main, now_s, nodes, shut_s)
-    if nodes > before.nodes:
+    if nodes > before.nodes or aim.wait == aim.arriving:
         return AskedShape(before.shape, now_s, nodes, shut_s)
     since_s = before.since_s + (0.0 if before.shut_s is None else now_s - before.shut_s)
     if now_s - since_s < parse_duration(view.pool.spec.fallback_after):

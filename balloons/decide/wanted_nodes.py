@@ -21,6 +21,7 @@ from balloons.decide.census import NodeState
 from balloons.decide.decision_and_reasons import Reason
 from balloons.decide.pool_view_and_schedule import PoolView, wanted_size
 from balloons.view.node_load_and_devices import EMPTY, NodeLoad
+from balloons.view.shape import ANY_TYPE, Shape
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
@@ -55,7 +56,8 @@ class Supply:
 class Target:
     """`warm` nodes wanted in the end; `hold` of them are there to be held now; `wait` are balloons without a node.
 
-    `starts` of those are new: they make the autoscaler start that many nodes more than it was asked for before.
+    `arriving` of those wait for nodes on their way. `starts` of those are new: they make the autoscaler start that many
+    nodes more than it was asked for before.
     `lacking` is how many the pool would wait for if nobody paced it, `granted` how many of those that wait the
     allowance has let pass (None: nobody paces it).
     """
@@ -63,6 +65,7 @@ class Target:
     warm: int
     hold: int
     wait: int = 0
+    arriving: int = 0
     starts: int = 0
     because: Because | None = None
     lacking: int = 0
@@ -119,6 +122,7 @@ def _headroom(
         aim,
         hold,
         for_arriving + allowed,
+        for_arriving,
         max(0, allowed - passed),
         why,
         lacking=for_arriving + new,
@@ -184,12 +188,15 @@ class Holding:
     spared: tuple[Pod, ...] = ()
 
 
-def hold(view: PoolView, free: Sequence[Node], aim: Target, staying: Sequence[Pod], limit: int) -> Holding:
+def hold(
+    view: PoolView, free: Sequence[Node], aim: Target, staying: Sequence[Pod], limit: int, to_come: Sequence[Node] = ()
+) -> Holding:
     """Spread as many balloons as the `aim` holds over the `free` nodes.
 
     `staying` are balloons on reserved nodes that are left to the scheduler; at most `limit` balloons become victims,
     besides those whose nodes are going anyway. In the shape that is asked for, further balloons wait for new nodes:
-    whichever of them has a node keeps it, as the next one would only take its place.
+    whichever of them has a node keeps it, as the next one would only take its place. Those for nodes `to_come` have
+    the shape of these: for one that fits none of them the autoscaler would buy another node.
     """
     chosen, asked = choose_nodes(free, view.loads, aim.hold), aim.shape
     # Few combinations of balloon and kind of node exist: each is judged once, and nodes one by one only if one is odd.
@@ -214,8 +221,23 @@ def hold(view: PoolView, free: Sequence[Node], aim: Target, staying: Sequence[Po
         stored, least = view.deployments.get(shape), replicas[shape]
         replicas[shape] = min(least + count, max(least, stored.replicas if stored else 0))
     if asked:
-        replicas[asked] += aim.wait
+        replicas[asked] += aim.wait - aim.arriving
+        replicas.update(_shapes_to_come(view, to_come, asked)[: aim.arriving])
     return Holding(replicas, tuple(now), len(later), _spared(view, victims))
+
+
+def _shapes_to_come(view: PoolView, nodes: Iterable[Node], asked: str) -> list[str]:
+    """The shapes of balloons that fit these nodes, which name no more than their type yet; first the one that is asked
+    for. A type that the pool had no node of shows no size before it is up."""
+    shapes = [view.shapes.by_name[asked], *(own for own in view.shapes.by_name.values() if own.name != ANY_TYPE)]
+    fitting = (next((shape.name for shape in shapes if _may_fit(shape, node)), "") for node in nodes)
+    return sorted(filter(None, fitting), key=lambda name: name != asked)
+
+
+def _may_fit(shape: Shape, node: Node) -> bool:
+    """By its type; a node that a cloud provider has not labelled yet may be of any."""
+    kind = node.instance_type
+    return not kind or (shape.instance_type in ("", kind) and kind not in shape.other_than)
 
 
 def _victims(

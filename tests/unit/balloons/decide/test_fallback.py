@@ -74,6 +74,37 @@ def test_a_shape_that_does_not_come_is_followed_by_the_next() -> None:
     assert decision.notes[0].sentence == "no node of shape big came within 5m: the pool asks for shape small"
 
 
+@pytest.mark.parametrize(("kind", "after_s"), [("small", 10.0), ("big", 10.0), ("big", 400.0)])
+def test_a_balloon_that_waits_for_a_node_on_its_way_fits_its_type(kind: str, after_s: float) -> None:
+    """The autoscaler bought another node for one that did not, beyond maxSize; a slow join turned to the next shape."""
+    story = Story()
+    story.world.change_pool(max_size=4)
+    created_s = story.now.wall.timestamp()
+    story.world.nodes["x"] = a_node(
+        "x", labels={INSTANCE_TYPE_LABEL: kind}, is_ready=False, conditions=frozenset(), created_s=created_s
+    )
+    decision = story.run(after_s)
+    assert (story.waiting(), decision.notes) == ({kind: 1}, ())
+
+
+def test_a_node_that_does_not_name_its_type_yet_may_be_of_the_one_that_is_asked_for() -> None:
+    story = Story()
+    story.world.change_pool(max_size=4)
+    story.world.nodes["x"] = a_node("x", is_ready=False, created_s=story.now.wall.timestamp())
+    story.run(10)
+    assert story.waiting() == {"big": 1}
+
+
+def test_no_balloon_waits_for_a_node_of_a_type_that_the_pool_does_not_know() -> None:
+    story = Story()
+    story.world.change_pool(max_size=4)
+    story.world.nodes["x"] = a_node(
+        "x", labels={INSTANCE_TYPE_LABEL: "other"}, is_ready=False, created_s=story.now.wall.timestamp()
+    )
+    story.run(10)
+    assert not story.waiting()
+
+
 def test_shapes_take_turns_and_then_any_type_has_one() -> None:
     story = Story()
     story.run(600)
