@@ -206,7 +206,7 @@ def _aim(
     a pod. Elsewhere none does until all balloons have the name: a roll-out replaces a tenth of them, and goes on only
     once these are Ready; of those that wait the others would go on to be made for that node.
     """
-    if view.claim.lost and not view.claim.nodes:
+    if not view.claim.nodes and (view.claim.lost or view.claim.within is not None):
         return Target(0, 0, because=conflict(view))
     census = view.census
     joining, to_come = census.by_state[NodeState.JOINING], _to_come(view, case)

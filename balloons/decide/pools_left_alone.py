@@ -88,8 +88,15 @@ def _is_under(image: str, prefix: str) -> bool:
 
 
 def conflict(view: PoolView) -> Because:
-    """To which pool most of the nodes went; what belongs to another namespace is neither counted nor named."""
-    other, nodes = max(view.claim.lost.items(), key=lambda item: (item[1], item[0]))
+    """To which pool most of the nodes went, or all that come will; what belongs to another namespace is neither counted
+    nor named."""
+    lost, within = view.claim.lost, view.claim.within
+    if within is not None and not lost:
+        is_own = within.namespace == view.pool.key.namespace
+        return because(
+            Reason.CONFLICT, nodes="all", other=f"pool {within.name}" if is_own else "a pool of another namespace"
+        )
+    other, nodes = max(lost.items(), key=lambda item: (item[1], item[0]))
     if other.namespace != view.pool.key.namespace:
         return because(Reason.CONFLICT, nodes="some", other="a pool of another namespace")
     return because(Reason.CONFLICT, nodes=nodes, other=f"pool {other.name}")

@@ -159,7 +159,7 @@ def _keeps_to(selector: LabelSelector, key: str, allowed: frozenset[tuple[str, s
 @dataclass(slots=True)
 class Claim:
     """One pool's nodes with their loads, what it lost to pools before it (pool -> nodes), its balloons elsewhere, and
-    the pools to whose nodes those strayed.
+    the pools to whose nodes those strayed. `within`: a pool before it that gets every node which this one selects.
 
     Loads in `nodes` count balloons of other pools among the scavengers; `own_loads` are those that are changed by it.
     """
@@ -169,6 +169,7 @@ class Claim:
     strays: list[Pod] = field(default_factory=list)
     strayed_to: set[ObjectKey] = field(default_factory=set)
     own_loads: dict[str, NodeLoad] = field(default_factory=dict)
+    within: ObjectKey | None = None
 
 
 class Selectors:
@@ -199,6 +200,7 @@ class Selectors:
         """By node: the pools that select it, and where it is in its owner's claim as last worked out."""
         self._hosts: frozenset[str] = frozenset()
         """Nodes with strays: with every change of them all is worked out anew."""
+        self._within: dict[ObjectKey, ObjectKey] | None = None
 
     def are_of(self, pools: Iterable[BalloonPool]) -> bool:
         """Whether these pools claim exactly what the ones at hand do, whatever else was changed about them."""
@@ -220,7 +222,9 @@ class Selectors:
 
     def claims(self, nodes: Iterable[Node], loads: Mapping[str, NodeLoad]) -> dict[ObjectKey, Claim]:
         """Every pool's claim; a node goes to the first pool that selects it and counts as lost by the others."""
-        claims = {pool.key: Claim() for pool in self._pools}
+        if self._within is None:
+            self._within = self._pools_within()
+        claims = {pool.key: Claim(within=self._within.get(pool.key)) for pool in self._pools}
         straying: list[tuple[str, tuple[Pod, ...], ObjectKey | None]] = []
         self._places = places = {}
         for node in nodes:
@@ -241,6 +245,19 @@ class Selectors:
             _note_strays(strays, owner, claims)
         self._hosts = frozenset(name for name, _, _ in straying)
         return claims
+
+    def _pools_within(self) -> dict[ObjectKey, ObjectKey]:
+        """Pools that get no node, whichever comes, each with one before it that does: it selects one such node, too, so
+        of a thousand pools a handful is compared."""
+        within: dict[ObjectKey, ObjectKey] = {}
+        selectors = {pool.key: pool.spec.nodes.selector for pool in self._pools}
+        for key, selector in selectors.items():
+            selecting = self.of(_labels_of_one(selector))
+            before = selecting[: selecting.index(key)] if key in selecting else ()
+            term = tuple(requirements(selector))
+            if (other := next((each for each in before if not _without(term, selectors[each])), None)) is not None:
+                within[key] = other
+        return within
 
     def renewed(
         self,
@@ -270,6 +287,12 @@ class Selectors:
                     lists[owner] = claims[owner].nodes.copy()
                 lists[owner][at] = (node, load)
         return {key: replace(claim, nodes=lists[key]) if key in lists else claim for key, claim in claims.items()}
+
+
+def _labels_of_one(selector: LabelSelector) -> dict[str, str]:
+    """Labels of a node that the selector selects, if it selects any."""
+    needed = [part for part in requirements(selector) if part.operator in ("In", "Exists")]
+    return {part.key: next(iter(part.values), "") for part in sorted(needed, key=lambda part: part.operator == "In")}
 
 
 def is_bought_by_karpenter(pool: BalloonPool, claim: Claim) -> bool:

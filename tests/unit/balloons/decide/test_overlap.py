@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balloons.api.pool import Mode, PoolNodes, Strategy
+from balloons.api.pool import Mode, PoolNodes, ShapeSpec, ShapeType, Strategy
 from balloons.balloon_manifest import stored_terms
 from balloons.decide.decide import SWEEP_AFTER_S, decide
 from balloons.decide.decision_and_reasons import Decision, Memory
@@ -194,6 +194,20 @@ def test_balloons_of_a_deleted_pool_that_lose_their_nodes_wait_for_no_other() ->
     run.seconds(1)
     assert (run.world.replicas(), len(run.held_by(OLDER))) == (2, 2)
     assert not any(decided.sweeps for decided in run.seconds(5))
+
+
+def test_no_node_is_bought_that_an_older_pool_gets() -> None:
+    """The older pool did not want it, the autoscaler removed it, and the next one was bought: every ten minutes."""
+    explicit = ShapeSpec(type=ShapeType.EXPLICIT, resources={"cpu": "8", "memory": "8Gi"})
+    younger = a_pool("younger", created_s=10.0, mode=Mode.HEADROOM, size=2, max_size=4, shape=explicit, nodes=IN_A)
+    world = World.of(a_pool("older", nodes=selecting(pool="gpu"), size=0), younger, nodes={})
+    run = Run(world)
+    *_, decided = run.seconds(2)
+    why = {decision.pool: decision.because.sentence for decision in decided.pools}[YOUNGER]
+    assert (world.replicas(), why) == (0, "all nodes also match pool older, which keeps them")
+    world.change_pool(OLDER, paused=True)
+    run.seconds(2)
+    assert world.replicas() == 2
 
 
 def test_buffers_keep_off_as_well() -> None:
