@@ -255,7 +255,7 @@ class Selectors:
             selecting = self.of(_labels_of_one(selector))
             before = selecting[: selecting.index(key)] if key in selecting else ()
             term = tuple(requirements(selector))
-            if (other := next((each for each in before if not _without(term, selectors[each])), None)) is not None:
+            if (other := next((older for older in before if not _without(term, selectors[older])), None)) is not None:
                 within[key] = other
         return within
 
