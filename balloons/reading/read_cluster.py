@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import yaml
@@ -41,9 +41,11 @@ from throttler.kube.errors import (
     UndecodableError,
     UnreachableError,
 )
-from throttler.kube.kube_client import KubeClient, decode
 from throttler.kube.quantities_and_durations import count
 from throttler.kube.requests import Resource, Selection
+
+if TYPE_CHECKING:
+    from throttler.kube.kube_client import KubeClient
 
 CACHE_PAGES_SINCE = 34
 """The minor version from which pages come from the watch cache (ListFromCacheSnapshot, on by default in 1.34).
@@ -58,7 +60,7 @@ class _Version(msgspec.Struct, rename="camel"):
     git_version: str = ""
 
 
-async def read_cluster(client: KubeClient, wanted: Iterable[Kind], context: str = "") -> SeenCluster:
+async def read_cluster(client: "KubeClient", wanted: Iterable[Kind], context: str = "") -> SeenCluster:
     """The cluster with these kinds; raises ApiError only when not even the version can be asked for."""
     version = await _version(client)
     taken_at = datetime.fromtimestamp(client.now_s(), UTC).replace(microsecond=0)
@@ -66,11 +68,14 @@ async def read_cluster(client: KubeClient, wanted: Iterable[Kind], context: str 
     return SeenCluster(taken_at=taken_at, lists=lists, version=version, context=context)
 
 
-async def _version(client: KubeClient) -> str:
+async def _version(client: "KubeClient") -> str:
     """Every authenticated user may ask (system:public-info-viewer); where an administrator took that away: unknown.
 
     Every API server answers. What does not is a web server, and would serve no kind: every check would pass.
     """
+    # Whoever reads a dump does not wait until the client has been loaded.
+    from throttler.kube.kube_client import decode
+
     try:
         return decode(await client.get_raw("/version"), _Version).git_version
     except ForbiddenError:
@@ -79,7 +84,7 @@ async def _version(client: KubeClient) -> str:
         raise UnreachableError("what answers at /version is no Kubernetes API server") from error
 
 
-async def _listed(client: KubeClient, kind: Kind, minor: int) -> Listed:
+async def _listed(client: "KubeClient", kind: Kind, minor: int) -> Listed:
     """The kind's list in the first version that is served."""
     for version in kind.versions:
         try:
@@ -91,7 +96,7 @@ async def _listed(client: KubeClient, kind: Kind, minor: int) -> Listed:
     return Listed(unread=Unread.NOT_SERVED)
 
 
-async def _in_version(client: KubeClient, kind: Kind, version: str, minor: int) -> Listed:
+async def _in_version(client: "KubeClient", kind: Kind, version: str, minor: int) -> Listed:
     is_paged = not kind.is_cached or minor >= CACHE_PAGES_SINCE
     try:
         return await _all_pages(client, kind, version, None if is_paged else FROM_CACHE)
@@ -100,7 +105,7 @@ async def _in_version(client: KubeClient, kind: Kind, version: str, minor: int) 
         return await _all_pages(client, kind, version, FROM_CACHE)
 
 
-async def _all_pages(client: KubeClient, kind: Kind, version: str, resource_version: str | None) -> Listed:
+async def _all_pages(client: "KubeClient", kind: Kind, version: str, resource_version: str | None) -> Listed:
     objects: list[bytes] = []
     unreadable = left_out = 0
     resource = Resource(kind.group, version, kind.plural, kind.kind, kind.is_namespaced)

@@ -36,6 +36,14 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     assert answer.stdout.splitlines()[-1] == "LOADED"
 
 
+def test_a_dump_is_read_without_the_client_of_a_cluster() -> None:
+    code = MODULES_AFTER.format(
+        arguments=["explain", "pool", "gpu", "--from", EXAMPLE], heavy=("aiohttp", "kubernetes", "tenacity")
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert answer.stdout.splitlines()[-1] == "LOADED"
+
+
 @pytest.mark.whole
 def test_plans_without_a_cluster_and_says_what_was_assumed() -> None:
     answer = balloons("plan", "--to", "20", *SURE)
