@@ -28,7 +28,7 @@ from math import ceil
 from typing import Self
 
 from throttler.joins.joins import JoinRules
-from throttler.kube.node import Node
+from throttler.kube.node import Node, is_leaving
 from throttler.kube.pod import Pod, PodKind, Scheduling
 from throttler.kube.quantities_and_durations import Resources, fits
 from throttler.kube.selectors import LabelSelector, are_disjoint, can_match, is_selected
@@ -137,15 +137,20 @@ def nodes_of(pods: Iterable[Pod], machines: Sequence[Node]) -> int:
 def is_loose(pod: Pod, rules: JoinRules) -> bool:
     """Whether the pod is work for the throttle's nodes that nothing holds back."""
     how = pod.scheduling
-    is_open = how is not None and not how.is_gated and not pod.is_terminating and not pod.is_finished
-    return pod.kind is PodKind.WORK and is_open and may_use(pod, rules)
+    may_start = how is not None and not how.is_gated and not pod.is_terminating and not pod.is_finished
+    return pod.kind is PodKind.WORK and may_start and may_use(pod, rules)
 
 
 def nodes_open_to(pods: Iterable[Pod], nodes: Iterable[tuple[Node, Resources]]) -> int:
     """How many of these nodes, each with what is free there, would take one of the pods now, by labels and taints."""
     kinds = [(how, alike[0].requests) for how, alike in _alike(pods)]
-    is_open = (one for one in nodes if one[0].is_ready and not (one[0].is_cordoned or one[0].is_uninitialized))
-    return sum(any(fits(requests, free) and lets_in(node, how) for how, requests in kinds) for node, free in is_open)
+    there = (one for one in nodes if is_open(one[0]))
+    return sum(any(fits(requests, free) and lets_in(node, how) for how, requests in kinds) for node, free in there)
+
+
+def is_open(node: Node) -> bool:
+    """Whether the node takes work now and is to stay: whom it lets in is another question."""
+    return node.is_ready and not (node.is_cordoned or node.is_uninitialized or is_leaving(node))
 
 
 def lets_in(node: Node, how: Scheduling) -> bool:

@@ -11,9 +11,9 @@ is let go in turn, as if it needed a machine.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from throttler.joins.demand import is_of_gang, is_opaque, lets_in
+from throttler.joins.demand import is_of_gang, is_opaque, is_open, lets_in
 from throttler.joins.joins import JoinRules
-from throttler.kube.node import Node, is_leaving
+from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind, Scheduling
 from throttler.kube.quantities_and_durations import Resources, fits, minus, total
 
@@ -52,12 +52,8 @@ def warm_places(nodes: Mapping[str, Node], pods: Mapping[str, Sequence[Pod]], ru
     }
     for name, here in names.items():
         node = nodes.get(name)
-        if node is not None and _is_open(node) and rules.selects(node.labels):
+        if node is not None and is_open(node) and rules.selects(node.labels):
             yield node, here
-
-
-def _is_open(node: Node) -> bool:
-    return node.is_ready and not (node.is_cordoned or node.is_uninitialized or is_leaving(node))
 
 
 def placed(pods: Iterable[Pod], places: Iterable[Place]) -> Iterator[Pod]:

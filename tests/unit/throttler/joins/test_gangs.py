@@ -55,10 +55,11 @@ def test_nodes_that_have_come_for_a_part_of_a_gang_leave_its_place_to_the_rest(
     [
         two(allocatable=parse_resources({"cpu": "4", "pods": "110"})),
         two(is_cordoned=True),
+        two(is_deleting=True),
         two(taints=(Taint("team", "NoSchedule"),)),
         two(labels={"pool": "b"}),
     ],
-    ids=["too small", "cordoned", "tainted", "another throttle's"],
+    ids=["too small", "cordoned", "about to be removed", "tainted", "another throttle's"],
 )
 def test_nodes_that_it_cannot_take_have_come_for_others(nodes: tuple[Node, ...]) -> None:
     assert of_two("job", *nodes).released == 2
