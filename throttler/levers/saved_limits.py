@@ -91,12 +91,19 @@ def taken_in(
 ) -> SavedLimits:
     """The mark as it has to be now: values that are not our last ones are the user's.
 
-    `limits` is what stands on the object at `path` (None: no such list), `fields` who owns it.
+    `limits` is what stands on the object at `path` (None: no such list), `fields` who owns it. What was given back by
+    value alone is ours still: our next apply would take it away.
     """
     current = limits or {}
     kept = mark or SavedLimits(original={}, ceiling={}, had_limits=limits is not None)
     changed = foreign(kept, current)
     ours = {name: value for name, value in kept.ceiling.items() if name not in changed}
+    back = [name for name in kept.original if name not in kept.ceiling and name in current]
+    ours |= {
+        name: current[name]
+        for name in back
+        if current[name] == kept.original[name] and (FIELD_MANAGER, "Apply") in owners_of(fields, (*path, name))
+    }
     original = {**kept.original, **{name: current.get(name) for name in changed}}
     owners = {**kept.owners, **{name: _users(fields, (*path, name)) for name in changed}}
     return msgspec.structs.replace(kept, original=original, ceiling=ours, owners=_named(owners))
@@ -237,9 +244,11 @@ def _rightful(thing: LimitedObject, kept: SavedLimits) -> ManagedFields:
 
 def _has_other_owners(thing: LimitedObject, kept: SavedLimits, manager: str) -> bool:
     """Whether the values that stand, or will, are owned differently from what a patch by `manager` leaves."""
-    entries = thing.metadata.managed_fields
+    entries, limits = thing.metadata.managed_fields, thing.limits or {}
     for name in _restored_names(thing, kept):
-        will_be = ((manager, "Update"),) if name in kept.ceiling else owners_of(entries, (*thing.LIMITS, name))
+        # A patch moves only what it changes: where ours is the user's own value, it stays ours.
+        is_moved = name in kept.ceiling and limits.get(name) != kept.original[name]
+        will_be = ((manager, "Update"),) if is_moved else owners_of(entries, (*thing.LIMITS, name))
         if will_be != kept.owners.get(name, ()):
             return True
     return False

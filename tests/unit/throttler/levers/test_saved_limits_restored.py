@@ -82,6 +82,21 @@ def test_owner_by_apply_can_apply_another_value_afterwards() -> None:
     assert server.pool().spec.limits == {"cpu": "500"}
 
 
+@pytest.mark.parametrize("calls", [1, 2])
+@pytest.mark.parametrize("operation", ["Update", "Apply"])
+def test_limit_that_a_ramp_reached_outlives_the_next_ramp(operation: str, calls: int) -> None:
+    """Its value did not change when it was given back, so it stayed ours alone, and our next apply took it away."""
+    server = OwnedObject(pool_body({"cpu": "60"}), manager="user", operation=operation)
+    before = server.essence()
+    pace(server, 6, pace(server, 4, NodePoolMemory(), 0.0), 10.0)
+    assert server.pool().spec.limits == {"cpu": "60", "memory": "304Gi"}
+    carry_out(server, restore(server.pool())[:calls])
+    pace(server, 6, NodePoolMemory(), 100.0)
+    assert (server.pool().spec.limits or {}).get("cpu") == "60"
+    carry_out(server, restore(server.pool()))
+    assert server.essence() == before
+
+
 def test_value_that_somebody_else_wrote_meanwhile_stays() -> None:
     server = OwnedObject(pool_body({"cpu": "400"}))
     pace(server, 4, NodePoolMemory(), 0.0)
