@@ -201,9 +201,8 @@ def restore(
     what it said: the ceiling would stay for good, and nothing on the object would say so.
     """
     metadata = thing.metadata
-    if THROTTLE_LABEL not in metadata.labels and ORIGINAL_ANNOTATION not in metadata.annotations:
-        return ()
-    if known is None and is_unreadable(metadata):
+    has_mark = THROTTLE_LABEL in metadata.labels or not metadata.annotations.keys().isdisjoint(OUR_ANNOTATIONS)
+    if known is None and (is_unreadable(metadata) or not has_mark):
         return ()
     kept = taken_in(known or read_saved(metadata), thing.limits, metadata.managed_fields, thing.LIMITS)
     if thing.MAY_BE_OURS and kept.is_made and all(value is None for value in kept.original.values()):

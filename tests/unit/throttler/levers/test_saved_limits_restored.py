@@ -12,7 +12,7 @@ from throttler.kube.karpenter import NodePool
 from throttler.levers.lever import THROTTLE_LABEL, Holder, How, LeverReason, LeverState, LeverWrite
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
-from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, restore
+from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, OUR_ANNOTATIONS, restore
 
 HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)
 USERS = [
@@ -168,3 +168,26 @@ def test_a_mark_of_which_a_part_was_taken_off_is_cleaned_up(lost: str) -> None:
     assert (dict(pool.metadata.labels), dict(pool.metadata.annotations)) == ({}, {})
     assert (pool.spec.limits or {})["cpu"] == ("400" if lost == "labels" else "56")
     assert restore(pool) == ()
+
+
+def test_remembered_value_comes_back_where_all_our_marks_were_taken_off() -> None:
+    server = OwnedObject(pool_body({"cpu": "400"}))
+    before = server.essence()
+    memory = pace(server, 4, NodePoolMemory(), 0.0)
+    gone = {"annotations": dict.fromkeys(OUR_ANNOTATIONS), "labels": {THROTTLE_LABEL: None}}
+    server.merge({"metadata": gone}, "kubectl-edit")
+    seen = NodePoolView(pool=server.pool(), claims=claims(3))
+    stopping = room(0, is_stopping=True)
+    decisions, _ = decide_node_pools([seen], stopping, WaitingWork(), HOLDER, memory, 10.0)
+    carry_out(server, decisions[0].writes)
+    assert server.essence() == before
+
+
+@pytest.mark.parametrize("kept", OUR_ANNOTATIONS)
+def test_an_annotation_that_stands_alone_is_taken_off(kept: str) -> None:
+    server = OwnedObject(pool_body({"cpu": "400"}))
+    pace(server, 4, NodePoolMemory(), 0.0)
+    gone = {"annotations": dict.fromkeys({*OUR_ANNOTATIONS} - {kept}), "labels": {THROTTLE_LABEL: None}}
+    server.merge({"metadata": gone}, "kubectl-edit")
+    carry_out(server, restore(server.pool()))
+    assert not server.pool().metadata.annotations
