@@ -307,7 +307,7 @@ def _why(view: PoolView, aim: Target, holding: Holding, freed: Sequence[tuple[Po
         return because(Reason.RESERVED, reserved=reserved)
     if view.schedule is not None and wanted_size(view.pool.spec, view.schedule) == aim.warm == warm:
         return because(Reason.SCHEDULE, schedule=view.schedule.cron, target=aim.warm)
-    if not aim.warm and view.census.count(NodeState.BUSY):
+    if not view.census.holdable and view.census.count(NodeState.BUSY):
         return because(Reason.GAVE_WAY, busy=view.census.count(NodeState.BUSY))
     reason = Reason.STEADY if warm >= aim.warm else Reason.WARMING
     return because(reason, warm=warm, target=aim.warm, pending=pending)

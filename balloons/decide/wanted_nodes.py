@@ -96,7 +96,12 @@ def target(
         return _headroom(spec, aim, size or 0, supply, asked, allowance, granted)
     warm = min(aim, supply.holdable)
     too_few = size is not None and aim > supply.holdable
-    reason = because(Reason.TOO_FEW_NODES, size=aim, eligible=supply.holdable) if too_few else None
+    if too_few:
+        reason = because(Reason.TOO_FEW_NODES, size=aim, eligible=supply.holdable)
+    elif spec.max_size is not None and limit < min(inf if size is None else size, spec.max_size, supply.holdable):
+        reason = _is_full(spec.max_size, supply)
+    else:
+        reason = None
     return Target(warm, warm, because=reason)
 
 
@@ -139,9 +144,13 @@ def _growth_reason(
         return because(Reason.GROWING, growth=allowed, target=aim)
     is_full = spec.max_size is not None and (aim < size or supply.total >= spec.max_size)
     if is_full and supply.holdable + supply.preflight + supply.joining < size:
-        others = supply.total - supply.busy - supply.holdable - supply.reserved
-        return because(Reason.MAX_SIZE, max_size=spec.max_size, busy=supply.busy, others=max(0, others))
+        return _is_full(spec.max_size, supply)
     return None
+
+
+def _is_full(max_size: int | None, supply: Supply) -> Because:
+    others = supply.total - supply.busy - supply.holdable - supply.reserved
+    return because(Reason.MAX_SIZE, max_size=max_size, busy=supply.busy, others=max(0, others))
 
 
 def choose_nodes(holdable: Sequence[Node], loads: Mapping[str, NodeLoad], wanted: int) -> list[Node]:

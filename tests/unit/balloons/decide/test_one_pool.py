@@ -211,6 +211,8 @@ def test_a_pool_that_holds_nothing_says_why() -> None:
     busy = World.of(a_pool(), nodes=nodes(2), pods=[work("a", "n000"), work("b", "n001")])
     told = Story(busy).settle().because
     assert (told.reason, told.detail["busy"]) == (Reason.GAVE_WAY, 2)
+    not_wanted = World.of(a_pool(size=0), nodes=nodes(2), pods=[work("a", "n000")])
+    assert Story(not_wanted).settle().because.reason is Reason.STEADY, "an idle node is left"
 
 
 def test_a_hold_that_is_paused_keeps_what_waits() -> None:
@@ -238,7 +240,7 @@ def test_a_pool_whose_work_leaves_too_few_nodes_does_not_name_its_schedule() -> 
     always = Schedule("0 0 * * *", "24h", size=3)
     world = World.of(a_pool(schedules=(always,), max_size=3), nodes=nodes(4), pods=[work("job", "n000")])
     told = Story(world).settle()
-    assert (told.status.warm, told.because.reason) == (2, Reason.STEADY)
+    assert (told.status.warm, told.because.reason) == (2, Reason.MAX_SIZE)
 
 
 def test_a_pool_of_which_nothing_is_seen_has_a_status_of_its_present_generation() -> None:

@@ -129,6 +129,16 @@ def test_busy_nodes_leave_less_to_hold() -> None:
     assert target(hold(max_size=10), None, Supply(busy=8, holdable=5, total=13), 0, None).hold == 2
 
 
+@pytest.mark.parametrize(
+    ("size", "busy", "is_full"), [(4, 3, True), (None, 3, True), (4, 1, False), (None, 0, False), (0, 5, False)]
+)
+def test_hold_says_when_max_size_leaves_idle_nodes(size: int | None, busy: int, is_full: bool) -> None:
+    """It said that no idle node was left, or that all was as wanted."""
+    aim = target(hold(size=size, max_size=5), None, Supply(busy=busy, holdable=5, total=busy + 6), 0, None)
+    reason = aim.because.sentence if aim.because else ""
+    assert reason == ("the pool has reached maxSize 5: 3 nodes are busy, 1 not available" if is_full else "")
+
+
 def test_hold_says_when_there_are_too_few_nodes() -> None:
     aim = target(hold(size=5), None, Supply(busy=0, holdable=3, total=3), 0, None)
     assert aim.because is not None
