@@ -2,9 +2,9 @@
 
 Writes on one object are made in order; those on different objects at the same time, so that one that fails or gets no
 answer stops no other. Ceilings go their own way: one blocks growth for everybody, and must not wait until thousands of
-gates and taints have been released one by one, nor until a busy server has taken a status or an Event. An object is not
-written again before the caches show our last write, or that of whoever was faster, nor for a while after one that
-failed.
+gates and taints have been released one by one, nor until a busy server has taken a status or an Event. Nor does a node
+wait for pods. An object is not written again before the caches show our last write, or that of whoever was faster, nor
+for a while after one that failed.
 
 How users are told: `throttler.kube.writes`; here is what of a throttle's status is news, and how often figures go out.
 """
@@ -19,6 +19,7 @@ import structlog
 from throttler.api.throttle import ThrottleStatus
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import ObjectKey
+from throttler.kube.requests import NODES, PODS
 from throttler.kube.writes import StatusWriter, WriteJobs
 from throttler.levers.lever import LeverState, LeverWrite
 from throttler.service.all_levers import CEILINGS
@@ -87,7 +88,7 @@ def _meaning(status: ThrottleStatus) -> tuple[object, ...]:
 
 
 AT_ONCE = 16
-"""Objects that are written at the same time, ceilings and the rest each."""
+"""Objects that are written at the same time: of ceilings, of pods and of nodes each."""
 CEILING_KINDS = frozenset(lever.WRITES_ON.kind for lever in CEILINGS)
 """Of all others there may be one per node or pod."""
 UNSEEN_S = 20.0
@@ -137,8 +138,10 @@ class _Problem:
 class _Job(enum.Enum):
     """What is written for a throttle at one time, beside each of its ceilings; none waits for another."""
 
-    RELEASES = "releases"
-    """Of gates, taints and labels."""
+    PODS = "gates"
+    """There may be tens of thousands, and each is one call."""
+    NODES = "taints and labels"
+    """A machine that waits behind them for too long is lost."""
     NEWS = "status and Events"
 
     def __str__(self) -> str:
@@ -168,7 +171,8 @@ class ThrottleWrites:
         self._problems: dict[tuple[str, Place], _Problem] = {}
         self._newest: dict[str, Turn] = {}
         """Of each throttle: an older one that ends late has nothing to tell any more."""
-        self._ceilings_room, self._releases_room = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
+        self._ceilings_room = asyncio.Semaphore(AT_ONCE)
+        self._nodes_room, self._pods_room = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
 
     @property
     def refused(self) -> frozenset[Place]:
@@ -190,9 +194,10 @@ class ThrottleWrites:
         if self._is_dry_run:
             self._jobs.show(name, (_told(write) for writes in by_object.values() for write in writes))
             return frozenset()
-        releases = [writes for (kind, _), writes in by_object.items() if kind not in CEILING_KINDS]
-        if releases and not self._jobs.is_busy(name, _Job.RELEASES):
-            self._jobs.begin(name, _Job.RELEASES, self._release(name, releases))
+        for resource, job, room in ((NODES, _Job.NODES, self._nodes_room), (PODS, _Job.PODS, self._pods_room)):
+            releases = [writes for (kind, _), writes in by_object.items() if kind == resource.kind]
+            if releases and not self._jobs.is_busy(name, job):
+                self._jobs.begin(name, job, self._release(name, releases, room))
         ceilings = {place: writes for place, writes in by_object.items() if place[0] in CEILING_KINDS}
         passed_over = frozenset(place for place in ceilings if self._jobs.is_busy(name, place))
         under_way = set(ceilings.keys() - passed_over)
@@ -241,8 +246,8 @@ class ThrottleWrites:
             ready += [] if is_resting else [write]
         return ready
 
-    async def _release(self, name: str, releases: Iterable[Sequence[LeverWrite]]) -> None:
-        await asyncio.gather(*(self._write(name, writes, self._releasing, self._releases_room) for writes in releases))
+    async def _release(self, name: str, releases: Iterable[Sequence[LeverWrite]], room: asyncio.Semaphore) -> None:
+        await asyncio.gather(*(self._write(name, writes, self._releasing, room) for writes in releases))
 
     async def _write_ceiling(
         self, name: str, writes: Sequence[LeverWrite], under_way: set[Place], turn: Turn | None

@@ -215,6 +215,20 @@ async def test_a_ceiling_waits_for_no_release_of_the_same_turn_or_of_one_before(
     assert ("late", "gate") not in scene.writer.sent, "decided anew when the others are done"
 
 
+async def test_a_node_waits_for_no_pod_that_is_let_go() -> None:
+    """Thousands of pods take ten minutes at five calls a second: a node that keeps its taint for so long is lost."""
+    scene = Scene()
+    scene.writer.takes_s = 1.0
+    pods = [a_release(f"pod-{at}") for at in range(10 * AT_ONCE)]
+    scene.start(*pods)
+    node = replace(a_release("node"), kind="Node", key=ObjectKey("", "node"))
+    scene.start(*pods, node)
+    await asyncio.sleep(1.5)
+    assert ("node", "gate") in scene.writer.sent
+    await scene.writes.drain(60)
+    assert len(scene.writer.sent) == len(pods) + 1
+
+
 async def test_a_ceiling_waits_for_no_status_and_no_event() -> None:
     """A busy server takes its time for each of them, and it is the one that a lower ceiling is to spare."""
     scene = Scene()
