@@ -30,9 +30,9 @@ from balloons.service.metrics import Metrics
 from balloons.service.pool_status_and_events import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
-from balloons.service.watched_objects import node_within_s, pod_within_s
+from balloons.service.watched_kinds import node_within_s, pod_within_s
 from balloons.service.writer import PoolStatusWriter, Writer
-from balloons.view.snapshot import Circumstances, Deployment, Index, Now, PriorityClass
+from balloons.view.index_and_snapshot import Circumstances, Deployment, Index, Now, PriorityClass
 from throttler.api.throttle import JoinThrottle
 from throttler.api.throttle_rules import decode_throttle
 from throttler.joins.joins import JoinWorld

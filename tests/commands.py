@@ -20,7 +20,7 @@ _STREAMS = (("stdin", os.O_RDONLY), ("stdout", os.O_WRONLY), ("stderr", os.O_WRO
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(
     [
-        *(f"balloons.cli.{name}" for name in ("main", "make_plans_and_simulations", "status_screen", "top_screen")),
+        *(f"balloons.cli.{name}" for name in ("main", "plan_and_simulate_screen", "status_screen", "top_screen")),
         *("balloons.doctor.diagnose", "balloons.explain", "balloons.preview.forecast"),
         *("balloons.reading.read_cluster", "balloons.service.run"),
         "tests.commands",

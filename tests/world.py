@@ -24,8 +24,7 @@ from balloons.decide.decision_and_reasons import (
     RemoveFailed,
 )
 from balloons.view.claim import Claim, Selectors, pool_of
-from balloons.view.node_load_and_devices import NodeLoad, load_of
-from balloons.view.snapshot import (
+from balloons.view.index_and_snapshot import (
     Deployment,
     DeploymentStatus,
     FailedBalloon,
@@ -34,6 +33,7 @@ from balloons.view.snapshot import (
     Snapshot,
     StoredObject,
 )
+from balloons.view.node_load_and_devices import NodeLoad, load_of
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, ZONE_LABEL, Node
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, PodKind, Scheduling

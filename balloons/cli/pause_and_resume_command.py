@@ -59,7 +59,7 @@ def resume(subject: str, name: str | None, **options: Any) -> None:
 def _set(subject: str, name: str | None, options: dict[str, Any], *, is_paused: bool) -> None:
     import asyncio
 
-    from balloons.service.watched_objects import POOLS
+    from balloons.service.watched_kinds import POOLS
     from throttler.service.throttle_watches import THROTTLES
 
     subject, name, namespace = named(subject, name, options["namespace"])

@@ -218,7 +218,7 @@ def plan(**options: Any) -> int:
     Exit codes: 0 done, 1 failed, 2 bad input, 3 the plan breaks a promise: not all nodes can come, machines are lost,
     pods fit nowhere, the API servers are overloaded, or --within is exceeded.
     """
-    from balloons.cli.make_plans_and_simulations import compare, show_plan
+    from balloons.cli.plan_and_simulate_screen import compare, show_plan
 
     check_asked(options, "to", "add", "pods", "job", "compare")
     if options["save"] == "-":
@@ -299,7 +299,7 @@ def simulate(**options: Any) -> int:
     replace these. Limits on nodes are passed over. Times are medians of several runs. docs/plan.md explains policies
     and faults.
     """
-    from balloons.cli.make_plans_and_simulations import show_simulation
+    from balloons.cli.plan_and_simulate_screen import show_simulation
 
     if options["offline"]:
         check_offline(click.get_current_context())

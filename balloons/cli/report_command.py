@@ -123,7 +123,7 @@ def _check_terminal(kind: str, path: str | None) -> None:
 
 
 def _new(options: Mapping[str, Any]) -> "Document":
-    from balloons.cli.make_plans_and_simulations import planned
+    from balloons.cli.plan_and_simulate_screen import planned
     from balloons.report.document import read_document
 
     _, body = planned(options, "report", with_findings=True)

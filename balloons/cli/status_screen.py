@@ -27,9 +27,9 @@ from balloons.cli.status_text import Awaited, Listing, document, missing, names,
 from balloons.cli.terminal import CommandError, ExitCode, Look, keys_unseen, warn
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.seen_cluster import SeenCluster
-from balloons.service.watched_objects import POOLS, PoolWire, pool_from_wire
+from balloons.service.watched_kinds import POOLS, PoolWire, pool_from_wire
 from balloons.text_and_colours import duration, printable
-from balloons.view.snapshot import StoredPool
+from balloons.view.index_and_snapshot import StoredPool
 from throttler.api.throttle_rules import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube.errors import ForbiddenError, NotFoundError, UnauthorizedError
 from throttler.kube.kube_client import KubeClient

@@ -11,7 +11,7 @@ from balloons.api.pool import GROUP, BalloonPool
 from balloons.cli.documents import PoolItem, ThrottleAndPoolStatusDocument, ThrottleItem
 from balloons.cli.terminal import GLYPHS, NONE, Look, table_as_asked
 from balloons.cluster.kinds import PAUSE_REASON
-from balloons.view.snapshot import RefusedPool, StoredPool
+from balloons.view.index_and_snapshot import RefusedPool, StoredPool
 from throttler.api.throttle import GROUP as THROTTLE_GROUP
 from throttler.api.throttle import JoinThrottle
 from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle

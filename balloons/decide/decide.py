@@ -44,8 +44,8 @@ from balloons.decide.strategies import (
     resized,
 )
 from balloons.view.claim import Bound, Refusal, precedence
+from balloons.view.index_and_snapshot import Deployment, Now, Snapshot, StoredObject
 from balloons.view.node_load_and_devices import USUAL_PRIORITY
-from balloons.view.snapshot import Deployment, Now, Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, Node
 from throttler.kube.pod import PRIORITY_CLASS, SHAPE_LABEL, Pod

@@ -37,8 +37,8 @@ from balloons.decide.strategies import (
     off_leaving,
 )
 from balloons.decide.wanted_nodes import Holding, Supply, Target, balloons_by_shape, being_removed, hold, target
+from balloons.view.index_and_snapshot import Now, Snapshot
 from balloons.view.node_load_and_devices import EMPTY
-from balloons.view.snapshot import Now, Snapshot
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node, is_leaving
 from throttler.kube.pod import POOL_LABEL, Pod

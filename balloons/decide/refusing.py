@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
+from balloons.view.index_and_snapshot import FailedBalloon, Now
 from balloons.view.node_load_and_devices import EMPTY, NodeLoad
-from balloons.view.snapshot import FailedBalloon, Now
 from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, Node, is_leaving
 
 FEW = 3

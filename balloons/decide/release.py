@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from functools import cmp_to_key
 from math import ceil, log2
 
+from balloons.view.index_and_snapshot import Now
 from balloons.view.node_load_and_devices import EMPTY, NodeLoad
-from balloons.view.snapshot import Now
 from throttler.kube.node import HOST_LABEL, Node
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantities_and_durations import Resources, larger, minus

@@ -19,7 +19,7 @@ from balloons.decide.settings import DecideSettings
 from balloons.service.metrics import Metrics
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
-from balloons.view.snapshot import Circumstances, Index, Now, Snapshot
+from balloons.view.index_and_snapshot import Circumstances, Index, Now, Snapshot
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.lever import Lane, PoolGrowth

@@ -19,7 +19,7 @@ import msgspec
 
 from balloons.api.pool import API_VERSION, POOL_KIND, PoolStatus
 from balloons.decide.decision_and_reasons import PoolDecision, Reason
-from balloons.view.snapshot import StoredPool
+from balloons.view.index_and_snapshot import StoredPool
 from throttler.kube.metadata import Condition, ObjectKey
 from throttler.kube.reasons_and_events import MESSAGE_LIMIT, EventAuthor, EventLimit, Sentence, conditions_since
 

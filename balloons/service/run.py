@@ -21,7 +21,7 @@ from balloons.service.preemptions import Preemptions
 from balloons.service.settings import ServiceSettings, parse_address
 from balloons.service.watches import Watches
 from balloons.service.writer import PoolStatusWriter, Writer
-from balloons.view.snapshot import Index
+from balloons.view.index_and_snapshot import Index
 from throttler.kube.connection import Connection, ConnectionOptions, load_connection
 from throttler.kube.errors import ForbiddenError
 from throttler.kube.kube_client import MOST_PER_S, Attempt, CeilingGate, KubeClient, open_client

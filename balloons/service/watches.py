@@ -9,11 +9,11 @@ from typing import Any
 
 from balloons.api.pool import BalloonPool, Strategy
 from balloons.balloon_manifest import BUFFER_GROUP
-from balloons.service import watched_objects
+from balloons.service import watched_kinds
 from balloons.service.loop import Wake
 from balloons.service.metrics import FAILED_BALLOONS, Metrics
 from balloons.service.preemptions import Preemptions, found_by
-from balloons.service.watched_objects import (
+from balloons.service.watched_kinds import (
     BUFFER_PLURAL,
     POD_TEMPLATES,
     POOLS,
@@ -24,7 +24,7 @@ from balloons.service.watched_objects import (
     pod_or_presence,
     pool_from_wire,
 )
-from balloons.view.snapshot import (
+from balloons.view.index_and_snapshot import (
     Circumstances,
     Deployment,
     FailedBalloon,
@@ -145,7 +145,7 @@ class Watches:
 
     def _node_changed(self, key: Key, before: Node | None, after: Node | None) -> None:
         self._index.change_node(before, after)
-        self._wake.poke(watched_objects.node_within_s(before, after))
+        self._wake.poke(watched_kinds.node_within_s(before, after))
 
     def _pod_changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
         self._index.change_pod(before, after)
@@ -153,11 +153,11 @@ class Watches:
         if event is not None:
             self._metrics.gave_way(event)
         self._note_arrival(before, after)
-        self._wake.poke(watched_objects.pod_within_s(before, after))
+        self._wake.poke(watched_kinds.pod_within_s(before, after))
 
     def _failed_changed(self, key: Key, before: FailedBalloon | None, after: FailedBalloon | None) -> None:
         self._index.change_failed_balloon(before, after)
-        self._wake.poke(watched_objects.failure_within_s(before, after))
+        self._wake.poke(watched_kinds.failure_within_s(before, after))
 
     def _note_arrival(self, before: Pod | None, after: Pod | None) -> None:
         name = after.node if after is not None else ""
@@ -168,30 +168,30 @@ class Watches:
     def _pool_changed(self, key: Key, before: StoredPool | None, after: StoredPool | None) -> None:
         self._index.change_pool(before, after)
         known = before.metadata if before else None, after.metadata if after else None
-        self._wake.poke(watched_objects.pool_within_s(*known))
+        self._wake.poke(watched_kinds.pool_within_s(*known))
 
     def _deployment_changed(self, key: Key, before: Deployment | None, after: Deployment | None) -> None:
         self._index.change_deployment(before, after)
-        self._wake.poke(watched_objects.deployment_within_s(before, after))
+        self._wake.poke(watched_kinds.deployment_within_s(before, after))
 
     def _class_changed(self, key: Key, before: PriorityClass | None, after: PriorityClass | None) -> None:
         self._index.change_priority_class(before, after)
-        self._wake.poke(watched_objects.SOON_S)
+        self._wake.poke(watched_kinds.SOON_S)
 
     def _buffer_changed(self, key: Key, before: StoredObject | None, after: StoredObject | None) -> None:
         self._index.change_buffer(before, after)
-        self._wake.poke(watched_objects.SOON_S)
+        self._wake.poke(watched_kinds.SOON_S)
 
     def _template_changed(self, key: Key, before: StoredObject | None, after: StoredObject | None) -> None:
         self._index.change_template(before, after)
-        self._wake.poke(watched_objects.SOON_S)
+        self._wake.poke(watched_kinds.SOON_S)
 
     def _noticed(self) -> None:
         """Something was heard: a view that has become complete, or stopped being so, is worth a decision."""
         if self._was_complete != (is_complete := self.is_complete):
             self._was_complete = is_complete
             self._incomplete_since_s = self._clock()
-            self._wake.poke(watched_objects.URGENT_S)
+            self._wake.poke(watched_kinds.URGENT_S)
 
     # --- what is followed ---
 

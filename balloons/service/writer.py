@@ -26,8 +26,8 @@ from balloons.decide.decision_and_reasons import (
 )
 from balloons.service.metrics import ActionKind, Metrics, PoolWriteOutcome
 from balloons.service.pool_status_and_events import TURNED_AWAY, Announcer, next_status
-from balloons.service.watched_objects import POOLS, written
-from balloons.view.snapshot import StoredPool
+from balloons.service.watched_kinds import POOLS, written
+from balloons.view.index_and_snapshot import StoredPool
 from throttler.kube.errors import (
     AlreadyExistsError,
     ApiError,

@@ -11,7 +11,7 @@ from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import ApplyObject, Decision, Memory
 from balloons.decide.settings import DecideSettings
-from balloons.view.snapshot import Circumstances, Deployment, Index, Now, PriorityClass, Snapshot
+from balloons.view.index_and_snapshot import Circumstances, Deployment, Index, Now, PriorityClass, Snapshot
 from benchmarks.decide import population
 from benchmarks.decide.population import NAMESPACE, POOLS, Place, Reader, work_on
 from throttler.kube.metadata import Metadata, ObjectKey

@@ -6,7 +6,7 @@ import sys
 
 import msgspec
 
-from balloons.view.snapshot import Circumstances, Index
+from balloons.view.index_and_snapshot import Circumstances, Index
 from benchmarks.decide import population
 from benchmarks.decide.population import Reader
 from benchmarks.fresh_process import resident_bytes

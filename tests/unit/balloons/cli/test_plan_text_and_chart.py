@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from balloons.cli.make_plans_and_simulations import simulation_lines
+from balloons.cli.plan_and_simulate_screen import simulation_lines
 from balloons.cli.plan_text_and_chart import INPUTS, PLAN_ROWS, ROWS, SIDES, WAVES, chart, plan_lines, report_lines
 from balloons.cli.terminal import Look
 from balloons.preview.fitting import Fitting, GangFit

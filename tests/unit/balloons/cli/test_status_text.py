@@ -29,7 +29,7 @@ from balloons.cli.status_text import (
 )
 from balloons.cli.terminal import NONE, Look
 from balloons.cluster.kinds import PAUSE_REASON
-from balloons.view.snapshot import RefusedPool
+from balloons.view.index_and_snapshot import RefusedPool
 from throttler.api.throttle import (
     JoinThrottle,
     LearnedStatus,

@@ -23,7 +23,7 @@ from balloons.cli.status_text import POOL_COLUMNS, WIDE_POOL_COLUMNS, age, pool_
 from balloons.cli.status_text import table as status_table
 from balloons.cli.terminal import Look, Row, colour_asked, lines, table, working
 from balloons.text_and_colours import printable
-from balloons.view.snapshot import RefusedPool
+from balloons.view.index_and_snapshot import RefusedPool
 from throttler.kube.metadata import Condition, Metadata
 from throttler.kube.selectors import LabelSelector
 

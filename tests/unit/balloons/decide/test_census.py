@@ -24,8 +24,8 @@ from balloons.decide.census import (
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Memory
 from balloons.decide.settings import DecideSettings
+from balloons.view.index_and_snapshot import Now
 from balloons.view.node_load_and_devices import EMPTY, load_of
-from balloons.view.snapshot import Now
 from tests.world import NOW, World, a_node, a_pool, daemon, later, nodes, work
 from throttler.kube.metadata import ObjectKey, OwnerReference
 from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, Node

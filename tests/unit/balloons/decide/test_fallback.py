@@ -9,7 +9,7 @@ from balloons.api.pool import Mode, PoolNodes, ShapeSpec, ShapeType, Strategy
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Memory, PoolDecision, Reason
 from balloons.decide.settings import DecideSettings
-from balloons.view.snapshot import Now
+from balloons.view.index_and_snapshot import Now
 from tests.world import NOW, World, a_node, a_pool, daemon, later, nodes
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, Node

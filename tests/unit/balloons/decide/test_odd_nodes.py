@@ -10,7 +10,7 @@ from balloons.decide.census import JOIN_LIMIT_S, PREFLIGHT_LIMIT_S
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Action, ApplyObject, Decision, Memory, Reason
 from balloons.decide.settings import DecideSettings
-from balloons.view.snapshot import Now
+from balloons.view.index_and_snapshot import Now
 from tests.world import NOW, World, a_pool, daemon, later, nodes, work
 from throttler.kube.node import INSTANCE_TYPE_LABEL
 from throttler.kube.quantities_and_durations import parse_resources

@@ -15,7 +15,7 @@ from balloons.decide.pool_view_and_schedule import (
     is_inside,
     last_firing,
 )
-from balloons.view.snapshot import Deployment
+from balloons.view.index_and_snapshot import Deployment
 from throttler.kube.metadata import Metadata
 from throttler.kube.pod import MANAGED_BY, POOL_LABEL, SHAPE_LABEL
 

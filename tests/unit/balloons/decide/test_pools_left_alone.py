@@ -27,7 +27,7 @@ from balloons.decide.decision_and_reasons import (
 from balloons.decide.pools_left_alone import recent_removals, removal_limit
 from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status_and_events import Standing, standing
-from balloons.view.snapshot import DeploymentCondition, DeploymentStatus, Now
+from balloons.view.index_and_snapshot import DeploymentCondition, DeploymentStatus, Now
 from tests.world import CLASS, NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
 from throttler.kube.selectors import LabelSelector
 from throttler.kube.taints import Taint

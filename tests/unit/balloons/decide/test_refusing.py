@@ -33,7 +33,7 @@ from balloons.decide.refusing import (
     to_remove,
 )
 from balloons.decide.settings import DecideSettings
-from balloons.view.snapshot import FailedBalloon, Now
+from balloons.view.index_and_snapshot import FailedBalloon, Now
 from tests.examples import examples
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, daemon, later, nodes, work
 from throttler.kube.metadata import ObjectKey

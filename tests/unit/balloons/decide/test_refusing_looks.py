@@ -20,7 +20,7 @@ from balloons.decide.refusing import (
     to_remove,
 )
 from balloons.decide.settings import DecideSettings
-from balloons.view.snapshot import DeploymentStatus, FailedBalloon
+from balloons.view.index_and_snapshot import DeploymentStatus, FailedBalloon
 from tests.unit.balloons.decide.test_refusing import HEADROOM, Story
 from tests.world import NOW, POOL_KEY, a_node, a_pool, later, nodes
 from throttler.kube.metadata import ObjectKey

@@ -20,7 +20,7 @@ from balloons.decide.decision_and_reasons import (
 from balloons.decide.pool_view_and_schedule import pool_of
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import lowered_unseen
-from balloons.view.snapshot import Deployment, DeploymentStatus, StoredObject
+from balloons.view.index_and_snapshot import Deployment, DeploymentStatus, StoredObject
 from tests.world import NOW, POOL_KEY, SIZE, World, a_pool, later, nodes, work
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node

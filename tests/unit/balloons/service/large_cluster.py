@@ -20,7 +20,7 @@ from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.watches import Watches
 from balloons.service.writer import PoolStatusWriter, Writer
-from balloons.view.snapshot import Index
+from balloons.view.index_and_snapshot import Index
 from tests.unit.throttler.kube.fake_list_and_watch import FakeResponse, client_for, status_answer
 from throttler.kube.requests import Request
 

@@ -18,7 +18,7 @@ from balloons.service.preemptions import Preemptions
 from balloons.service.run import OWN_WINDOW_S, Clients, Service
 from balloons.service.settings import OFF, ServiceSettings
 from balloons.service.watches import Watches
-from balloons.view.snapshot import Index
+from balloons.view.index_and_snapshot import Index
 from tests.unit.balloons.service.large_cluster import LargeCluster
 from tests.unit.throttler.kube.fake_list_and_watch import FakeResponse, client_for, status_answer
 from tests.world import work

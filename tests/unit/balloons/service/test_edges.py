@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, PoolStatus
 from balloons.decide.decision_and_reasons import PoolDecision, Reason
-from balloons.service import watched_objects
+from balloons.service import watched_kinds
 from balloons.service.logs import hide_secrets, set_up_logs
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import GaveWay, Leaving, Taken
 from balloons.service.settings import OFF, ListenAddress, ServiceSettings, SettingsError, parse_address
-from balloons.service.watched_objects import PoolWire, failed_balloon, pod_or_presence, pool_from_wire
-from balloons.view.snapshot import FailedBalloon, RefusedPool
+from balloons.service.watched_kinds import PoolWire, failed_balloon, pod_or_presence, pool_from_wire
+from balloons.view.index_and_snapshot import FailedBalloon, RefusedPool
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node, Shared
 from throttler.kube.pod import MANAGED_BY, Pod, PodKind, PodWire, Scheduling
@@ -154,44 +154,42 @@ def test_only_what_is_left_of_a_balloon_is_ever_taken_for_it(
 
 
 def test_waiting_work_is_urgent_once() -> None:
-    assert watched_objects.pod_within_s(WORK, REFUSED) == watched_objects.URGENT_S
-    assert watched_objects.pod_within_s(None, REFUSED) == watched_objects.URGENT_S
-    assert watched_objects.pod_within_s(REFUSED, msgspec.structs.replace(REFUSED, resource_version="2")) is None
+    assert watched_kinds.pod_within_s(WORK, REFUSED) == watched_kinds.URGENT_S
+    assert watched_kinds.pod_within_s(None, REFUSED) == watched_kinds.URGENT_S
+    assert watched_kinds.pod_within_s(REFUSED, msgspec.structs.replace(REFUSED, resource_version="2")) is None
 
 
 def test_work_that_the_scheduler_has_not_looked_at_wakes_nobody() -> None:
-    assert watched_objects.pod_within_s(None, WORK) is None
+    assert watched_kinds.pod_within_s(None, WORK) is None
 
 
 def test_bound_work_matters_soon() -> None:
     bound = msgspec.structs.replace(WORK, node="n1", scheduling=None)
-    assert watched_objects.pod_within_s(WORK, bound) == watched_objects.SOON_S
-    assert watched_objects.pod_within_s(bound, None) == watched_objects.SOON_S
+    assert watched_kinds.pod_within_s(WORK, bound) == watched_kinds.SOON_S
+    assert watched_kinds.pod_within_s(bound, None) == watched_kinds.SOON_S
 
 
 def test_a_balloon_that_fails_is_looked_at_soon_and_once() -> None:
     failure = FailedBalloon(ObjectKey("ns", "b1"), "u1", "n1", "gpu")
-    assert watched_objects.failure_within_s(None, failure) == watched_objects.NODE_S
-    assert watched_objects.failure_within_s(failure, failure) is None
-    assert watched_objects.failure_within_s(failure, None) is None
+    assert watched_kinds.failure_within_s(None, failure) == watched_kinds.NODE_S
+    assert watched_kinds.failure_within_s(failure, failure) is None
+    assert watched_kinds.failure_within_s(failure, None) is None
 
 
 def test_heartbeat_of_a_node_wakes_nobody() -> None:
-    assert watched_objects.node_within_s(NODE, msgspec.structs.replace(NODE, resource_version="2")) is None
-    assert watched_objects.node_within_s(NODE, msgspec.structs.replace(NODE, is_ready=False)) == watched_objects.NODE_S
-    assert watched_objects.node_within_s(None, NODE) == watched_objects.NODE_S
+    assert watched_kinds.node_within_s(NODE, msgspec.structs.replace(NODE, resource_version="2")) is None
+    assert watched_kinds.node_within_s(NODE, msgspec.structs.replace(NODE, is_ready=False)) == watched_kinds.NODE_S
+    assert watched_kinds.node_within_s(None, NODE) == watched_kinds.NODE_S
     going = msgspec.structs.replace(NODE, taints=(Taint("karpenter.sh/disrupted", effect="NoSchedule"),))
-    assert watched_objects.node_within_s(NODE, going) == watched_objects.URGENT_S
-    assert (
-        watched_objects.node_within_s(going, msgspec.structs.replace(going, is_ready=False)) == watched_objects.NODE_S
-    )
+    assert watched_kinds.node_within_s(NODE, going) == watched_kinds.URGENT_S
+    assert watched_kinds.node_within_s(going, msgspec.structs.replace(going, is_ready=False)) == watched_kinds.NODE_S
 
 
 def test_wish_of_a_user_is_urgent_and_our_own_status_is_not() -> None:
     before, after = Metadata("gpu", "ns", generation=1), Metadata("gpu", "ns", generation=2)
-    assert watched_objects.pool_within_s(before, after) == watched_objects.URGENT_S
-    assert watched_objects.pool_within_s(None, after) == watched_objects.URGENT_S
-    assert watched_objects.pool_within_s(before, Metadata("gpu", "ns", generation=1, resource_version="9")) is None
+    assert watched_kinds.pool_within_s(before, after) == watched_kinds.URGENT_S
+    assert watched_kinds.pool_within_s(None, after) == watched_kinds.URGENT_S
+    assert watched_kinds.pool_within_s(before, Metadata("gpu", "ns", generation=1, resource_version="9")) is None
 
 
 # --- logs ---

@@ -15,7 +15,7 @@ from balloons.decide.settings import DecideSettings
 from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
-from balloons.view.snapshot import Circumstances, Index, Now, Snapshot
+from balloons.view.index_and_snapshot import Circumstances, Index, Now, Snapshot
 from tests.world import a_node, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.reasons_and_events import because

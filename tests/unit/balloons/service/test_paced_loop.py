@@ -11,7 +11,7 @@ from balloons.decide.settings import DecideSettings
 from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
-from balloons.view.snapshot import Index
+from balloons.view.index_and_snapshot import Index
 from tests.unit.balloons.service.test_loop import FakeView, FakeWrites
 from tests.world import CLASS, POOL_KEY, a_node, a_pool, work
 from throttler.kube.selectors import LabelSelector

@@ -13,8 +13,8 @@ import pytest
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus, ZoneStatus
 from balloons.decide.decision_and_reasons import PoolDecision, Reason
 from balloons.service.pool_status_and_events import HELD_UP, Announcer, Standing, next_status, standing
-from balloons.service.watched_objects import POOLS
-from balloons.view.snapshot import RefusedPool
+from balloons.service.watched_kinds import POOLS
+from balloons.view.index_and_snapshot import RefusedPool
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.reasons_and_events import EVENTS_PER_MIN, Because, because
 from throttler.kube.selectors import LabelSelector

@@ -17,8 +17,8 @@ from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Decision, Memory, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import Bound, Claim, Selectors, Tenancy, deployment_name, is_of_its_pool
+from balloons.view.index_and_snapshot import Circumstances, Deployment, Index, RefusedPool, Snapshot
 from balloons.view.node_load_and_devices import load_of
-from balloons.view.snapshot import Circumstances, Deployment, Index, RefusedPool, Snapshot
 from tests.world import CLASS, NOW, World, a_node, a_pool, claim_nodes, later, nodes, work
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import Shared
