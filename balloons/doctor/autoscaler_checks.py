@@ -13,7 +13,7 @@ from throttler.kube.node import GROUP_LABELS, HELD_BY_ANNOTATION, KARPENTER_KEEP
 from throttler.kube.node import KARPENTER_POOL_LABEL as POOL
 from throttler.kube.quantities_and_durations import count, milli_or_none
 from throttler.kube.selectors import matches
-from throttler.service.all_levers import left_out
+from throttler.levers.node_pool_limits import unpaced_pools
 
 GATE = "capacity-quotas-enabled"
 DEFAULT_PER_SCALEUP = 1000
@@ -358,7 +358,7 @@ def left_out_of_ceilings(facts: Facts) -> Iterator[Trouble]:
     """A NodePool beside a throttle's ceilings."""
     pools = seen_cluster.node_pools(facts.cluster)
     for throttle in facts.throttles:
-        if beside := left_out(pools, throttle, facts.throttles):
+        if beside := unpaced_pools(pools, throttle, facts.throttles):
             yield Trouble(
                 f"jointhrottle/{throttle.metadata.name}",
                 f"its lever leaves out NodePool {some(beside)}, which pods for its nodes may use: Karpenter orders "

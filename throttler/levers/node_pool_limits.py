@@ -6,11 +6,11 @@ trusted. All that must survive stands on the NodePools; the memory is for rate l
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 
-from throttler.api.throttle import NodePoolLever
+from throttler.api.throttle import JoinThrottle, NodePoolLever
 from throttler.joins.demand import Crowd
 from throttler.kube.karpenter import NODE_POOL_KIND, NodeClaim, NodePool
 from throttler.kube.metadata import ObjectKey
@@ -18,6 +18,7 @@ from throttler.kube.pod import Scheduling
 from throttler.kube.quantities_and_durations import Resources, format_milli, larger, total
 from throttler.kube.reasons_and_events import Because, because
 from throttler.kube.selectors import LabelSelector
+from throttler.kube.taints import Toleration
 from throttler.levers.ceiling import (
     CeilingLever,
     CeilingNeed,
@@ -60,6 +61,7 @@ from throttler.levers.pool_shares import (
     in_karpenters_order,
     is_of,
     may_hold,
+    may_make,
     needs_of,
     pool_rooms,
     waiting_work,
@@ -161,6 +163,30 @@ class NodePoolLimits(CeilingLever[NodePoolLever, NodePoolMemory, NodePool]):
 
 
 NODE_POOL_LIMITS = NodePoolLimits()
+
+
+def unpaced_pools(
+    pools: Iterable[NodePool], throttle: JoinThrottle, throttles: Iterable[JoinThrottle]
+) -> tuple[str, ...]:
+    """Pools that no throttle moves and Karpenter may order from for this one's nodes: growth is not paced there.
+
+    Asked is for a pod that wants the throttle's nodes and tolerates the taints of a pool that its lever moves. At its
+    ceiling such a pool is passed over, and the next that the pod may use is tried in the same round.
+    """
+    lever, nodes, known = throttle.spec.levers.node_pool_limits, throttle.spec.nodes, tuple(pools)
+    everybody = tuple(throttles)
+    if lever is None:
+        return ()
+    terms = (nodes.match_expressions,) if nodes.match_expressions else ()
+    pod = Scheduling((Toleration(operator="Exists"),), nodes.match_labels, terms)
+    tolerated = {frozenset(taint.key for taint in pool.spec.taints) for pool in known if is_of(pool, lever, nodes)}
+    free = [pool for pool in known if not pool.is_static and NODE_POOL_LIMITS.owner(pool, everybody) is None]
+    barring = {
+        pool.metadata.name: {taint.key for taint in pool.spec.taints if taint.effect != "PreferNoSchedule"}
+        for pool in free
+        if may_make(pool, pod)
+    }
+    return tuple(sorted(name for name, keys in barring.items() if any(keys <= own for own in tolerated)))
 
 
 def decide_node_pools(

@@ -9,9 +9,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from throttler.api.throttle import JoinThrottle
-from throttler.kube.karpenter import NodePool
-from throttler.kube.pod import Scheduling
-from throttler.kube.taints import Toleration
 from throttler.levers.admission_queue import AdmissionLever
 from throttler.levers.capacity_quota import CAPACITY_QUOTAS
 from throttler.levers.ceiling import CeilingLever
@@ -25,7 +22,6 @@ from throttler.levers.lever import (
 )
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS
 from throttler.levers.node_pool_limits import NODE_POOL_LIMITS
-from throttler.levers.pool_shares import is_of, may_make
 from throttler.levers.saved_limits import restore
 from throttler.levers.scheduling_gate import SCHEDULING_GATES, is_held
 from throttler.levers.taint_and_label import DAEMON_SET_LABEL, STARTUP_TAINT
@@ -51,28 +47,6 @@ def paces_both(throttle: JoinThrottle, scene: LeverScene) -> bool:
     """Whether the throttle bounds both autoscalers, by objects that are there or can be made."""
     stated = [lever for lever in CEILINGS if lever.settings(throttle.spec.levers) is not None]
     return len({lever.PACES for lever in stated if lever.can_act(scene)}) > 1
-
-
-def left_out(pools: Iterable[NodePool], throttle: JoinThrottle, throttles: Iterable[JoinThrottle]) -> tuple[str, ...]:
-    """Pools that no throttle moves and Karpenter may order from for this one's nodes: growth is not paced there.
-
-    Asked is for a pod that wants the throttle's nodes and tolerates the taints of a pool that its lever moves. At its
-    ceiling such a pool is passed over, and the next that the pod may use is tried in the same round.
-    """
-    lever, nodes, known = throttle.spec.levers.node_pool_limits, throttle.spec.nodes, tuple(pools)
-    everybody = tuple(throttles)
-    if lever is None:
-        return ()
-    terms = (nodes.match_expressions,) if nodes.match_expressions else ()
-    pod = Scheduling((Toleration(operator="Exists"),), nodes.match_labels, terms)
-    tolerated = {frozenset(taint.key for taint in pool.spec.taints) for pool in known if is_of(pool, lever, nodes)}
-    free = [pool for pool in known if not pool.is_static and NODE_POOL_LIMITS.owner(pool, everybody) is None]
-    barring = {
-        pool.metadata.name: {taint.key for taint in pool.spec.taints if taint.effect != "PreferNoSchedule"}
-        for pool in free
-        if may_make(pool, pod)
-    }
-    return tuple(sorted(name for name, keys in barring.items() if any(keys <= own for own in tolerated)))
 
 
 def leftover_writes(scene: LeverScene, throttles: Sequence[JoinThrottle]) -> tuple[LeverWrite, ...]:

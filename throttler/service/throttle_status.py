@@ -284,8 +284,8 @@ def _also(findings: Findings) -> str:
         said += f"; JoinThrottle {other} comes first on all of these nodes: they count for both"
     if names := [group.rpartition("/")[2] for group in findings.guessed_groups]:
         said += f"; no label tells whose nodes the groups {_listed(names)} make: machines that boot there count here"
-    if findings.left_out:
-        said += f"; the lever leaves out NodePool {_listed(findings.left_out)}, where growth is not paced"
+    if findings.unpaced_pools:
+        said += f"; the lever leaves out NodePool {_listed(findings.unpaced_pools)}, where growth is not paced"
     if findings.is_autoscaler_silent:
         said += "; cluster-autoscaler is silent: machines that it asked for count until they are given up"
     if pods := findings.joins.hopeless_pods:

@@ -39,10 +39,11 @@ from throttler.levers.lever import (
     LeverWrite,
     PoolGrowth,
 )
+from throttler.levers.node_pool_limits import unpaced_pools
 from throttler.levers.pool_shares import fair_shares
 from throttler.levers.saved_limits import read_saved
 from throttler.levers.scheduling_gate import PACED_GATE, SCHEDULING_GATES
-from throttler.service.all_levers import decide_levers, left_out, paces_both
+from throttler.service.all_levers import decide_levers, paces_both
 from throttler.signals.reading import Signals
 
 
@@ -67,7 +68,7 @@ class Findings:
     """The throttle that comes first on all of its nodes, by name; empty where none does."""
     is_autoscaler_silent: bool = False
     """Whether machines count here that cluster-autoscaler asked for before it fell silent."""
-    left_out: tuple[str, ...] = ()
+    unpaced_pools: tuple[str, ...] = ()
     """NodePools that Karpenter may order from for the throttle's nodes, and that no throttle's lever moves."""
     problem: str = ""
     """What went wrong when this decision or the last was written, in words; empty if nothing did."""
@@ -542,7 +543,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         is_given_up=view.is_given_up,
         guessed_groups=case.groups.guessed if case.groups else (),
         covered_by=case.covered_by,
-        left_out=left_out(view.scene.of(NodePool), case.throttle, joins.pacing(case.name)),
+        unpaced_pools=unpaced_pools(view.scene.of(NodePool), case.throttle, joins.pacing(case.name)),
         is_autoscaler_silent=own.joins.booting_by_groups > 0 and _is_silent(case, view),
     )
     gates = SCHEDULING_GATES.remembered(levers)

@@ -16,9 +16,9 @@ from throttler.kube.pod import Scheduling
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.kube.taints import Taint
 from throttler.levers.lever import LeverState
+from throttler.levers.node_pool_limits import unpaced_pools
 from throttler.levers.pool_shares import is_of, may_make
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.all_levers import left_out
 from throttler.service.throttle_status import conditions
 from throttler.service.tick import Memories, decide_throttles
 
@@ -235,13 +235,13 @@ def test_pools_that_the_lever_leaves_out_are_named(
     throttle = a_throttle(nodes=nodes, levers=levers)
     pools = tuple(a_pool(name) for name in POOLS)
     turns, _ = decide_throttles((throttle,), a_view(1000.0, scene={"limited": pools}), {})
-    assert turns[0].findings.left_out == expected
+    assert turns[0].findings.unpaced_pools == expected
     other = a_throttle("other", levers={"nodePoolLimits": {"names": ["on-demand"]}}, created="2026-02-01T00:00:00Z")
     turns, _ = decide_throttles((throttle, other), a_view(1000.0, scene={"limited": pools}), {})
-    assert turns[0].findings.left_out == (), "another throttle paces it"
+    assert turns[0].findings.unpaced_pools == (), "another throttle paces it"
 
 
-def test_each_pool_is_looked_at_once_for_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_pool_is_looked_at_once_for_whether_it_is_paced(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand of which half are left out took a third of a second at each look."""
     looks: list[str] = []
 
@@ -249,11 +249,11 @@ def test_each_pool_is_looked_at_once_for_what_is_left_out(monkeypatch: pytest.Mo
         looks.append(pool.metadata.name)
         return may_make(pool, how)
 
-    monkeypatch.setattr("throttler.service.all_levers.may_make", counted)
+    monkeypatch.setattr("throttler.levers.node_pool_limits.may_make", counted)
     own = [a_pool(f"own-{number:02}") for number in range(20)]
     left = [a_pool(f"left-{number:02}") for number in range(20)]
     throttle = a_throttle(levers={"nodePoolLimits": {"names": [pool.metadata.name for pool in own]}})
-    assert left_out([*own, *left], throttle, [throttle]) == tuple(pool.metadata.name for pool in left)
+    assert unpaced_pools([*own, *left], throttle, [throttle]) == tuple(pool.metadata.name for pool in left)
     assert len(looks) == 20
 
 

@@ -153,7 +153,10 @@ def test_daemon_sets_that_joins_do_not_wait_for_any_more_are_named() -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"left_out": ("general", "spot")}, "the lever leaves out NodePool general, spot, where growth is not paced"),
+        (
+            {"unpaced_pools": ("general", "spot")},
+            "the lever leaves out NodePool general, spot, where growth is not paced",
+        ),
         ({"covered_by": "all"}, "JoinThrottle all comes first on all of these nodes: they count for both"),
         ({"joins": Joins(late_booting=1)}, "1 machine is late and uses no place in the window until it comes"),
         ({"joins": Joins(late_joining=2)}, "2 machines are late and use no place in the window until they come"),
