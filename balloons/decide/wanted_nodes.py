@@ -56,8 +56,8 @@ class Supply:
 class Target:
     """`warm` nodes wanted in the end; `hold` of them are there to be held now; `wait` are balloons without a node.
 
-    `arriving` of those wait for nodes on their way. `starts` of those are new: they make the autoscaler start that many
-    nodes more than it was asked for before.
+    `arriving` of those wait for nodes on their way that no work will take. `starts` are new: they make the autoscaler
+    start that many nodes more than it was asked for before.
     `lacking` is how many the pool would wait for if nobody paced it, `granted` how many of those that wait the
     allowance has let pass (None: nobody paces it).
     """
@@ -127,7 +127,7 @@ def _headroom(
         aim,
         hold,
         for_arriving + allowed,
-        for_arriving,
+        min(for_arriving, to_come),
         max(0, allowed - passed),
         why,
         lacking=for_arriving + new,

@@ -10,15 +10,23 @@ from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Memory, PoolDecision, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.index_and_snapshot import Now
-from tests.world import NOW, World, a_node, a_pool, daemon, later, nodes
+from tests.world import NOW, World, a_node, a_pool, daemon, later, nodes, work
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, Node
+from throttler.kube.node import (
+    HOST_LABEL,
+    INSTANCE_TYPE_LABEL,
+    KARPENTER_INITIALIZED_LABEL,
+    KARPENTER_POOL_LABEL,
+    Node,
+)
+from throttler.kube.pod import Scheduling
 from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.levers.lever import Lane
 
 SMALL = parse_resources({"cpu": "8", "memory": "32Gi", "pods": "110"})
 GPU = "nvidia.com/gpu"
+SMALL_TYPE = {INSTANCE_TYPE_LABEL: "small"}
 ANY_TYPE = ObjectKey("team-a", "gpu-any-type")
 KARPENTERS = {KARPENTER_POOL_LABEL: "gpu", KARPENTER_INITIALIZED_LABEL: "true"}
 OPEN, FULL = Lane(LabelSelector(), 0), Lane(LabelSelector(), 0, is_shut=True)
@@ -85,6 +93,20 @@ def test_a_balloon_that_waits_for_a_node_on_its_way_fits_its_type(kind: str, aft
     )
     decision = story.run(after_s)
     assert (story.waiting(), decision.notes) == ({kind: 1}, ())
+
+
+@pytest.mark.parametrize(("max_size", "waiting"), [(5, {"big": 1}), (9, {"big": 2})])
+def test_no_balloon_is_cut_for_a_node_that_work_will_take(max_size: int, waiting: dict[str, int]) -> None:
+    """The autoscaler bought one more of that type for it, beside those that it had ordered for the pool."""
+    story = Story()
+    created_s = story.now.wall.timestamp()
+    story.world.nodes["x"] = a_node("x", labels=SMALL_TYPE, is_ready=False, conditions=frozenset(), created_s=created_s)
+    story.world.change_pool(max_size=max_size)
+    story.world.add(
+        work("job", cpu="6", scheduling=Scheduling(is_tried=True, node_selector={**SMALL_TYPE, HOST_LABEL: "x"}))
+    )
+    story.run(10)
+    assert story.waiting() == waiting
 
 
 def test_a_node_that_does_not_name_its_type_yet_may_be_of_the_one_that_is_asked_for() -> None:
