@@ -300,13 +300,12 @@ def says(stored: Any, wanted: Any) -> bool:
             _part_says(key, stored[key], value) if key in stored else _is_nothing(value)
             for key, value in wanted.items()
         )
-    if isinstance(wanted, list | tuple):
-        return (
-            isinstance(stored, list | tuple)
-            and len(stored) == len(wanted)
-            and all(says(a, b) for a, b in zip(stored, wanted, strict=True))
-        )
-    return False
+    return (
+        isinstance(wanted, list | tuple)
+        and isinstance(stored, list | tuple)
+        and len(stored) == len(wanted)
+        and all(says(a, b) for a, b in zip(stored, wanted, strict=True))
+    )
 
 
 def _part_says(key: Any, stored: Any, wanted: Any) -> bool:

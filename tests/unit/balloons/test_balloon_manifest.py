@@ -59,6 +59,14 @@ def test_balloons_name_no_user_where_namespaces_give_one() -> None:
     assert says(unnamed, unnamed)
 
 
+@pytest.mark.parametrize(
+    ("stored", "wanted", "is_said"),
+    [(["a"], ("a",), True), (["a"], ["a", "b"], False), (["b"], ["a"], False), (["a"], "a", False), ("a", ["a"], False)],
+)
+def test_a_list_says_what_has_its_items(stored: Any, wanted: Any, is_said: bool) -> None:
+    assert says(stored, wanted) == is_said
+
+
 def test_a_balloon_gives_way_at_once() -> None:
     assert pod()["terminationGracePeriodSeconds"] == 0
     assert pod()["priorityClassName"] == "kube-balloons"

@@ -21,6 +21,7 @@ from balloons.view.shape import (
     are_alike,
     balloon_requests,
     explicit_shape,
+    is_any_settled,
     remembered_shapes,
     shape_name,
 )
@@ -256,6 +257,12 @@ def test_a_balloon_holds_nodes_of_its_own_shape_and_none_of_a_shape_that_nobody_
     assert not shapes.holds(plain, "gone")
     assert not shapes.holds("gone", plain)
     assert not shapes.holds("gone", "gone")
+
+
+@pytest.mark.parametrize(("ages_s", "is_settled"), [((0.0, 900.0), True), ((0.0, 899.0), False), ((), False)])
+def test_one_old_node_tells_which_devices_its_plugins_give(ages_s: tuple[float, ...], is_settled: bool) -> None:
+    nodes = [msgspec.structs.replace(sized(f"n{age_s:g}"), created_s=1000.0 - age_s) for age_s in ages_s]
+    assert is_any_settled(take_census(unloaded(*nodes), RULES).measured, 1000.0) == is_settled
 
 
 def test_a_long_name_is_cut_and_stays_one_of_its_own() -> None:
