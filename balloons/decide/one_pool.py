@@ -160,7 +160,7 @@ def _for_work_to_come(view: PoolView, case: Case) -> frozenset[str]:
     new.sort(key=lambda node: (-node.created_s, node.name))
     left = _for_work_of_leaving(view, new)
     # A gang takes no node before there is room for all of it.
-    gangs = [(replace(wanted, gang=""), count) for wanted, count in case.reserved.unplaced if wanted.gang]
+    gangs = [(replace(wanted, gang=""), count) for wanted, count in case.reserved.unplaced if wanted.is_perhaps_gang]
     if not gangs:
         return left
     rest = [node for node in new if node.name not in left]

@@ -18,7 +18,7 @@ from math import ceil, log2
 from balloons.view.index_and_snapshot import Now
 from balloons.view.node_load_and_devices import EMPTY, NodeLoad
 from throttler.kube.node import HOST_LABEL, Node
-from throttler.kube.pod import Pod, Scheduling
+from throttler.kube.pod import DEFAULT_SCHEDULER, Pod, Scheduling
 from throttler.kube.quantities_and_durations import Resources, larger, minus
 from throttler.kube.selectors import Requirement, is_selected
 from throttler.kube.taints import Toleration, is_joining_taint, untolerated
@@ -53,6 +53,12 @@ class PodClass:
         """Equal for equal classes; resource dicts are not hashable by themselves."""
         rest = (self.tolerations, self.node_selector, self.node_terms, self.is_one_per_node, self.gang, self.scheduler)
         return tuple(sorted(self.requests.items())), *rest
+
+    @property
+    def is_perhaps_gang(self) -> bool:
+        """Whether it may take no node before there is room for all of it. Schedulers for jobs, such as Volcano, name
+        their gangs each in a way of its own."""
+        return bool(self.gang) or self.scheduler != DEFAULT_SCHEDULER
 
 
 def class_of(pod: Pod, scheduling: Scheduling) -> PodClass:
@@ -247,12 +253,17 @@ def reserve(
     `RESERVATION_S` are passed over, so that a pod that cannot be judged here never keeps nodes without a balloon for
     ever; after `RETRY` times as long they are tried again. A pod that nobody makes room for, and that did not take its
     room on an open node within that time, is kept off it by a rule that is not judged here: for it, and for its gang,
-    open nodes no longer count."""
+    open nodes no longer count. What may be a gang is passed over and tried again as one: its scheduler takes no node
+    before there are enough."""
     now_s = now.monotonic_s
     since_s, open_since_s = before.since_s, before.open_since_s
     candidates = [pod for pod in waiting if _is_to_be_scheduled(pod, balloon_priority)]
     pods = [pod for pod in candidates if _is_judged_here(pod)]
-    classes = _classes(p for p in pods if _has_turn(now_s - since_s.get(p.uid, now_s)))
+    judged = _classes(pods)
+    in_turn = {pod.uid for pod in pods if _has_turn(now_s - since_s.get(pod.uid, now_s))}
+    classes = [
+        (key, wanted, having) for key, wanted, all_ in judged if (having := [pod for pod in all_ if pod.uid in in_turn])
+    ]
     places_given: list[tuple[Pod, Node]] = []
     done: set[ClassKey] = set()
     if classes:
@@ -279,10 +290,12 @@ def reserve(
         elif _is_left_to_us(pod):
             in_the_open[pod.uid] = now_s
     known = {p.uid: since_s[p.uid] for p in pods if p.uid in since_s}
+    begun = {_who_asks(p) for p in pods if p.uid in placed and p.uid not in since_s} - {""}
+    known |= {p.uid: now_s for p in pods if p.uid in known and _who_asks(p) in begun}
     in_the_open |= {p.uid: open_since_s[p.uid] for p in pods if p.uid in open_since_s}
     still_waits = frozenset() if had_turn >= present else frozenset(had_turn)
     with_node = {pod.uid for pod, _ in places_given}
-    all_classes = [*classes, *_classes(pod for pod in candidates if not _is_judged_here(pod))]
+    all_classes = [*judged, *_classes(pod for pod in candidates if not _is_judged_here(pod))]
     left = [(wanted, sum(pod.uid not in with_node for pod in members)) for _, wanted, members in all_classes]
     return Reservations(taker, {**placed, **known}, frozenset(at_once), still_waits, in_the_open, tuple(left))
 
@@ -303,6 +316,14 @@ def _is_left_to_us(pod: Pod) -> bool:
     """Whether a balloon gives way even for it alone: nobody preempts for it, or its volumes leave it few nodes."""
     how = pod.scheduling
     return how is not None and (how.cannot_preempt or how.is_bound_by_volumes)
+
+
+def _who_asks(pod: Pod) -> str:
+    """Whose pods may be of use only together, by gang, controller or namespace; empty where they are placed singly."""
+    how = pod.scheduling
+    if how is None or not (how.gang or how.scheduler != DEFAULT_SCHEDULER):
+        return ""
+    return pod.owner.uid if not how.gang and pod.owner else f"{pod.key.namespace}/{how.gang}"
 
 
 def _has_turn(age_s: float) -> bool:

@@ -245,6 +245,34 @@ def test_hold_leaves_a_gang_no_more_new_nodes_than_it_lacks() -> None:
     assert world.replicas() == 2, "it does not tolerate their taint"
 
 
+VOLCANOS = {"scheduler": "volcano", "cannot_preempt": True}
+
+
+def test_hold_leaves_new_nodes_to_what_another_scheduler_may_place_as_a_gang() -> None:
+    """It bought ever more nodes: a minute after each had come a balloon took it, and the autoscaler ordered another."""
+    world = World.of(a_pool(), nodes=nodes(3, created_s=NOW.wall.timestamp()))
+    world.add(*gang(4, **VOLCANOS))
+    memory = Memory()
+    for seconds in (0.0, 100.0, 899.0):
+        decided, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, seconds))
+        world.apply(decided)
+        assert world.replicas() == 0, seconds
+
+
+def test_what_may_be_a_gang_is_tried_again_together() -> None:
+    """Each of its pods had a minute of its own, and a scheduler that wants nodes for all never saw as many."""
+    master = work("m", cpu="14", scheduling=Scheduling(is_tried=True, **VOLCANOS))  # type: ignore[arg-type]
+    pods, found = [master, *gang(3, **VOLCANOS)], list(nodes(4).values())
+    given = reserve(pods, (), found[:3], {}, Reservations(), -10, NOW)
+    given = reserve(pods, (), found, {}, given, -10, later(NOW, 300))
+    assert len(given.taker) == 1
+    given = reserve(pods, (), found, {}, given, -10, later(NOW, 310))
+    assert len(given.taker) == 4
+    given = reserve(pods, (), found, {}, given, -10, later(NOW, 360))
+    assert not given.taker, "nobody knows why they took none"
+    assert len(reserve(pods, (), found, {}, given, -10, later(NOW, 900)).taker) == 4
+
+
 def test_pods_without_a_gang_get_what_is_there() -> None:
     assert len(released(decided_for(warm_world(6), gang(7)))) == 6
 
