@@ -223,6 +223,9 @@ def _named(kind: str, path: str) -> str:
 
 MAX_BYTES = 4 * 1024 * 1024
 """A hundred servers' figures are 300 kB."""
+INFO = "PromQL info:"
+"""So begins a remark on the query, such as that a counter's name does not end in _total: nothing is wrong with the
+result. Later versions of Prometheus tell them apart (prometheus/prometheus#14135), earlier ones and Thanos do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +329,7 @@ def points_of(body: bytes) -> tuple[Point, ...]:
         raise ReadError(ReadOutcome.UNREADABLE, "Prometheus answered with something that is no vector") from error
     if answer.status != "success" or answer.data is None:
         raise ReadError(ReadOutcome.UNREADABLE, "Prometheus answered that the query failed")
-    if answer.warnings:
+    if not all(warning.startswith(INFO) for warning in answer.warnings or ()):
         raise ReadError(ReadOutcome.UNREADABLE, "Prometheus answered with warnings: the result may be partial")
     data = answer.data
     elements = data.result if isinstance(data, _Vector) else (_Element({}, data.result),)

@@ -123,6 +123,13 @@ def test_what_is_no_whole_vector_of_numbers_is_refused_in_our_own_words(body: by
     assert "secret" not in caught.value.problem
 
 
+def test_a_remark_on_the_query_is_no_warning_about_its_result() -> None:
+    remark = 'PromQL info: metric might not be a counter, name does not end in _total: "cni_errors" (1:6)'
+    assert [point.value for point in points_of(answer(element(1), warnings=[remark]))] == [1.0]
+    with pytest.raises(ReadError, match="partial"):
+        points_of(answer(element(1), warnings=[remark, "a store did not answer"]))
+
+
 async def query_failure(handler, limit_s: float = 8.0) -> tuple[ReadError, int]:
     async with loopback_api(handler) as api:
         with pytest.raises(ReadError) as caught:
