@@ -218,6 +218,8 @@ class Watches:
         """Follow CapacityBuffers and their PodTemplates while the server serves them; raises ApiError."""
         minor = await server_minor(self._client)
         version = await served_version(self._client, BUFFER_GROUP, BUFFER_PLURAL)
+        if not version and self._set.still_shows(buffers(self._buffer_version)):
+            version = self._buffer_version
         self._set.follow((*self._always, *self._of_buffers(version)))
         self._noticed()
         self._buffer_version, self._server_minor = version, minor

@@ -156,6 +156,23 @@ async def test_a_kind_that_is_installed_later_is_not_seen_from_then_on_and_not_s
         assert leaders(first, second) == [True, False]
 
 
+async def test_a_server_that_does_not_know_buffers_yet_takes_none_of_a_pool_away() -> None:
+    """One of several behind a balancer was just started: discovery is answered with 404."""
+    cluster = LargeCluster(nodes=3)
+    cluster.add_pool("other", **BUFFERED)
+    async with replicas(cluster) as (first, _):
+        first.serve_buffers_that_may_not_be_read()
+        first.refused = set()
+        await asyncio.sleep(100)
+        pool = cluster.objects["balloonpools"]["b", "other"]
+        before = pool["status"]["because"], cluster.lists_of("capacitybuffers"), cluster.lists_of("podtemplates")
+        first.discovered = {}
+        await asyncio.sleep(65)
+        pool = cluster.objects["balloonpools"]["b", "other"]
+        after = pool["status"]["because"], cluster.lists_of("capacitybuffers"), cluster.lists_of("podtemplates")
+        assert before == after
+
+
 async def test_buffers_that_nobody_uses_and_nobody_may_read_stop_no_pool() -> None:
     cluster = LargeCluster(nodes=3)
     cluster.add_pool()
