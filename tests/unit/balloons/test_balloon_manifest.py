@@ -61,7 +61,7 @@ def test_balloons_name_no_user_where_namespaces_give_one() -> None:
 
 @pytest.mark.parametrize(
     ("stored", "wanted", "is_said"),
-    [(["a"], ("a",), True), (["a"], ["a", "b"], False), (["b"], ["a"], False), (["a"], "a", False), ("a", ["a"], False)],
+    [(["a"], ["a"], True), (["a"], ["a", "b"], False), (["b"], ["a"], False), (["a"], "a", False), ("a", ["a"], False)],
 )
 def test_a_list_says_what_has_its_items(stored: Any, wanted: Any, is_said: bool) -> None:
     assert says(stored, wanted) == is_said

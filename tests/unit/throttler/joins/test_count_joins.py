@@ -547,12 +547,6 @@ def test_the_controller_managers_own_limit_is_recognised_only_while_the_servers_
     assert not story.after(1, a_world(*nodes, pods=starting, index=1.0)).is_controller_bound
 
 
-def test_a_machine_that_boots_at_the_first_look_is_an_order() -> None:
-    story = Story()
-    story.after(0, a_world(claims=(a_claim("a"),)))
-    assert story.memory.ordered_s == story.now_s
-
-
 def test_an_order_is_a_machine_more_or_a_node_that_came_unannounced_and_no_arrival() -> None:
     story = Story()
     story.after(0, a_world())

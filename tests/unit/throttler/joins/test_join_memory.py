@@ -39,6 +39,12 @@ def test_a_machine_that_later_ones_have_passed_is_late_after_three_boots() -> No
     assert (joins.booting, joins.late_booting, joins.in_flight, joins.oldest_booting_s) == (2, 2, 2, 0.0)
 
 
+def test_a_machine_that_boots_at_the_first_look_is_an_order() -> None:
+    story = Story()
+    story.after(0, ordered("a"))
+    assert story.memory.ordered_s == story.now_s
+
+
 def test_machines_that_never_come_do_not_lengthen_the_boots_of_those_that_do() -> None:
     assert with_dead(LEAST_BOOT_S).boot_s == 60.0
 
