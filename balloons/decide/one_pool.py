@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from balloons.api.pool import Mode, PoolStatus, Strategy
 from balloons.decide.census import JOIN_LIMIT_S, NodeState
@@ -36,7 +37,16 @@ from balloons.decide.strategies import (
     lowered,
     off_leaving,
 )
-from balloons.decide.wanted_nodes import Holding, Supply, Target, balloons_by_shape, being_removed, hold, target
+from balloons.decide.wanted_nodes import (
+    Holding,
+    Supply,
+    Target,
+    balloons_by_shape,
+    being_removed,
+    hold,
+    size_to_come,
+    target,
+)
 from balloons.view.index_and_snapshot import Now, Snapshot
 from balloons.view.node_load_and_devices import EMPTY
 from throttler.kube.metadata import ObjectKey
@@ -216,7 +226,7 @@ def _aim(
         reserved=reserved,
         joining=len(joining),
         carried=len(joining) - len(to_come),
-        taken=taken_on_their_way(to_come, view.requests.get(view.shapes.main) or {}, case.reserved.unplaced),
+        taken=taken_on_their_way(to_come, partial(size_to_come, view), case.reserved.unplaced),
         preflight=census.count(NodeState.PREFLIGHT),
         total=census.total,
     )

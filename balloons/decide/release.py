@@ -10,7 +10,7 @@ of its API calls, and each victim comes back Pending. Lowering the Deployment an
 is faster. Which pod goes where stays the scheduler's choice; here it is only counted how many nodes they need.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cmp_to_key
 from math import ceil, log2
@@ -370,17 +370,23 @@ def _classes(pods: Iterable[Pod]) -> list[_Class]:
     ]
 
 
-def taken_on_their_way(nodes: Sequence[Node], size: Resources, unplaced: Iterable[tuple[PodClass, int]]) -> int:
+def taken_on_their_way(
+    nodes: Sequence[Node], size_of: Callable[[Node], Resources], unplaced: Iterable[tuple[PodClass, int]]
+) -> int:
     """How many of these nodes, which are on their way, pods that wait will take, at most.
 
-    A node may not name its devices yet: it is taken to have what a balloon asks for (`size`). Whether that is enough is
-    not known for certain, so a pod takes a node also where it seems too large.
+    A node may not name its devices yet: it is taken to have what a balloon would ask for there. Whether that is enough
+    is not known for certain, so a pod takes a node also where it seems too large.
     """
     taken = 0
     for wanted, count in unplaced:
-        admitting = next((node for node in nodes if _will_admit(node, wanted)), None)
-        if admitting is not None:
-            taken += ceil(count / max(1, how_many(wanted, larger(admitting.allocatable, size))))
+        admitting: dict[str, Node] = {}
+        for node in nodes:
+            if node.instance_type not in admitting and _will_admit(node, wanted):
+                admitting[node.instance_type] = node
+        if admitting:
+            least = min(how_many(wanted, larger(node.allocatable, size_of(node))) for node in admitting.values())
+            taken += ceil(count / max(1, least))
     return min(taken, len(nodes))
 
 

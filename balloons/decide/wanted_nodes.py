@@ -25,6 +25,7 @@ from balloons.view.shape import ANY_TYPE, Shape
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
+from throttler.kube.quantities_and_durations import Resources
 from throttler.kube.reasons_and_events import Because, because
 
 _FREE = (NodeState.WARM, NodeState.IDLE)
@@ -238,15 +239,29 @@ def hold(
 def _shapes_to_come(view: PoolView, nodes: Iterable[Node], asked: str) -> list[str]:
     """The shapes of balloons that fit these nodes, which name no more than their type yet; first the one that is asked
     for. A type that the pool had no node of shows no size before it is up."""
-    shapes = [view.shapes.by_name[asked], *(own for own in view.shapes.by_name.values() if own.name != ANY_TYPE)]
-    fitting = (next((shape.name for shape in shapes if _may_fit(shape, node)), "") for node in nodes)
+    shapes = [view.shapes.by_name[asked], *view.shapes.by_name.values()]
+    fitting = (_shape_for(node, shapes, asked) for node in nodes)
     return sorted(filter(None, fitting), key=lambda name: name != asked)
 
 
-def _may_fit(shape: Shape, node: Node) -> bool:
-    """By its type; a node that a cloud provider has not labelled yet may be of any."""
+def size_to_come(view: PoolView, node: Node) -> Resources:
+    """What a balloon would ask for on this node, which names no more than its type yet; nothing where none is known."""
+    return view.requests.get(_shape_for(node, view.shapes.by_name.values())) or {}
+
+
+def _shape_for(node: Node, shapes: Iterable[Shape], asked: str = "") -> str:
+    """The first that fits, by type; a node that a cloud provider has not labelled yet may be of any. For any type are
+    only balloons that are `asked` for."""
     kind = node.instance_type
-    return not kind or (shape.instance_type in ("", kind) and kind not in shape.other_than)
+    return next(
+        (
+            shape.name
+            for shape in shapes
+            if (shape.name != ANY_TYPE or asked == ANY_TYPE)
+            and (not kind or (shape.instance_type in ("", kind) and kind not in shape.other_than))
+        ),
+        "",
+    )
 
 
 def _victims(

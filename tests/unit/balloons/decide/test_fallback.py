@@ -109,6 +109,23 @@ def test_no_balloon_is_cut_for_a_node_that_work_will_take(max_size: int, waiting
     assert story.waiting() == waiting
 
 
+def test_work_takes_no_more_of_a_small_node_than_that_has() -> None:
+    """Two of its pods were counted for each, as on a node of the pool's main type: a balloon waited beyond maxSize."""
+    story = Story()
+    created_s = story.now.wall.timestamp()
+    for name in ("x", "y"):
+        story.world.nodes[name] = a_node(
+            name, labels=SMALL_TYPE, allocatable=SMALL, is_ready=False, created_s=created_s
+        )
+    story.world.change_pool(max_size=5)
+    how = Scheduling(is_tried=True, node_selector={**SMALL_TYPE, "zone": ""})
+    for name in ("x", "y"):
+        story.world.change_node(name, labels={**story.world.nodes[name].labels, "zone": ""})
+        story.world.add(work(name, cpu="6", scheduling=how))
+    story.run(10)
+    assert not story.waiting()
+
+
 def test_a_node_that_does_not_name_its_type_yet_may_be_of_the_one_that_is_asked_for() -> None:
     story = Story()
     story.world.change_pool(max_size=4)
