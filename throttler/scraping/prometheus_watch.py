@@ -59,7 +59,9 @@ _LEVELS = f'priority_level=~"{_any(DEFAULT_LEVELS)}"'
 
 
 def _sum(family: str, selector: str = "", by: str = "instance") -> str:
-    return f"sum by ({by}) ({family}{{{selector}}})"
+    """Of one job's series: two jobs may scrape the same server. Their sum would halve when a scrape of one fails, and
+    at its next all that was ever counted would look new."""
+    return f"max by ({by}) (sum by ({by}, job) ({family}{{{selector}}}))"
 
 
 API_SERVERS = f'{REQUESTS.name}{{group="coordination.k8s.io",resource="leases"}}'

@@ -3,12 +3,15 @@
 import asyncio
 import json
 import math
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from lab.binaries import find_binary
 from tests.unit.throttler.kube.loopback_api import loopback_api
 from tests.unit.throttler.scraping.fake_prometheus import ALARM, EVALUATED_AT, FakePrometheus, answer, element, server
 from tests.unit.throttler.scraping.metrics_server import answering, stall
@@ -247,6 +250,34 @@ def test_only_figures_of_api_servers_are_asked_for() -> None:
     """Each kubelet and exporter has a start time and a CPU: of 5,000 nodes that is more than an answer may have."""
     for query in _FIGURES.values():
         assert "apiserver_" in query
+
+
+@pytest.mark.promtool
+def test_a_second_job_on_the_same_server_whose_scrape_fails_makes_no_old_error_new(tmp_path: Path) -> None:
+    """Its series are away from the fifth minute to the tenth. A real Prometheus evaluates the query."""
+    labels = 'code="500",group="",resource="nodes",subresource="",verb="GET",dry_run="",instance="a"'
+    jobs = {"apiserver": "5000+1x20", "again": "5000+1x4 stale _x5 5010+1x8"}
+    expected = {"4m": 5004, "7m": 5007, "12m": 5012}
+    test = {
+        "interval": "1m",
+        "input_series": [
+            {"series": f'apiserver_request_total{{{labels},job="{job}"}}', "values": values}
+            for job, values in jobs.items()
+        ],
+        "promql_expr_test": [
+            {
+                "expr": _FIGURES["failures"],
+                "eval_time": at,
+                "exp_samples": [{"labels": '{instance="a"}', "value": value}],
+            }
+            for at, value in expected.items()
+        ],
+    }
+    (tmp_path / "cases.yaml").write_text(json.dumps({"evaluation_interval": "1m", "tests": [test]}))
+    done = subprocess.run(
+        [find_binary("promtool"), "test", "rules", "cases.yaml"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 class SlowPrometheus:
