@@ -255,6 +255,8 @@ class _Answer(msgspec.Struct, frozen=True):
     status: str
     data: _Vector | _Scalar | None = None
     warnings: tuple[str, ...] | None = None
+    is_partial: bool = msgspec.field(default=False, name="isPartial")
+    """How VictoriaMetrics says that a part of its storage is away; it gives no warning."""
 
 
 _decoder = msgspec.json.Decoder(_Answer)
@@ -329,8 +331,8 @@ def points_of(body: bytes) -> tuple[Point, ...]:
         raise ReadError(ReadOutcome.UNREADABLE, "Prometheus answered with something that is no vector") from error
     if answer.status != "success" or answer.data is None:
         raise ReadError(ReadOutcome.UNREADABLE, "Prometheus answered that the query failed")
-    if not all(warning.startswith(INFO) for warning in answer.warnings or ()):
-        raise ReadError(ReadOutcome.UNREADABLE, "Prometheus answered with warnings: the result may be partial")
+    if answer.is_partial or not all(warning.startswith(INFO) for warning in answer.warnings or ()):
+        raise ReadError(ReadOutcome.UNREADABLE, "Prometheus answered that the result may be partial")
     data = answer.data
     elements = data.result if isinstance(data, _Vector) else (_Element({}, data.result),)
     return tuple(_point(element) for element in elements)

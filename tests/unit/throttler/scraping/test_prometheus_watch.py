@@ -115,6 +115,7 @@ async def test_a_server_that_vanishes_from_the_answer_is_silent() -> None:
         (b"", "no vector"),
         (b"[" * 100_000, "no vector"),
         (answer(element(1), warnings=["secret store did not answer"]), "partial"),
+        (answer(element(1), isPartial=True), "partial"),
         (json.dumps({"status": "error", "error": "secret"}).encode(), "failed"),
         (answer(element("many")), "no number"),
         (json.dumps({"status": "success", "data": {"resultType": "matrix", "result": []}}).encode(), "no vector"),
