@@ -290,8 +290,9 @@ def reserve(
         elif _is_left_to_us(pod):
             in_the_open[pod.uid] = now_s
     known = {p.uid: since_s[p.uid] for p in pods if p.uid in since_s}
-    begun = {_who_asks(p) for p in pods if p.uid in placed and p.uid not in since_s} - {""}
-    known |= {p.uid: now_s for p in pods if p.uid in known and _who_asks(p) in begun}
+    if known:
+        begun = {_who_asks(p) for p in pods if p.uid in placed and p.uid not in since_s} - {""}
+        known |= {p.uid: now_s for p in pods if p.uid in known and _who_asks(p) in begun}
     in_the_open |= {p.uid: open_since_s[p.uid] for p in pods if p.uid in open_since_s}
     still_waits = frozenset() if had_turn >= present else frozenset(had_turn)
     with_node = {pod.uid for pod, _ in places_given}
