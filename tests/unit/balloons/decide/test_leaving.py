@@ -211,6 +211,20 @@ def test_other_idle_nodes_are_held_beside_work_that_goes(
     assert "idle" in fleet.balloons()
 
 
+@pytest.mark.parametrize(
+    ("labels", "taints"), [(KARPENTER, ()), ({}, DISRUPTED)], ids=["it stays", "Karpenter does not remove it"]
+)
+def test_a_new_node_is_held_beside_work_that_needs_no_other(labels: dict[str, str], taints: tuple[Taint, ...]) -> None:
+    fleet = Fleet(2)
+    fleet.world.add(work("job", "busy"))
+    fleet.world.nodes["busy"] = a_node("busy", labels=labels)
+    fleet.run(2)
+    fleet.taint("busy", taints=taints)
+    fleet.world.nodes["new"] = a_node("new", labels=KARPENTER, created_s=fleet.now.wall.timestamp())
+    fleet.run(2)
+    assert set(fleet.balloons()) == {"n000", "n001", "new"}
+
+
 @settings(max_examples=examples(0.4), deadline=None)
 @given(going=st.sets(st.integers(0, 29), min_size=1), replaced=st.integers(0, 30))
 def test_any_number_goes_at_once_and_nothing_is_held_twice(going: set[int], replaced: int) -> None:

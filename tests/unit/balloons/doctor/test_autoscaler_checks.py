@@ -16,6 +16,7 @@ from tests.doctor_cases import (
     node,
     node_pool,
     quota,
+    ready,
     throttle,
     with_taints,
 )
@@ -160,3 +161,9 @@ def test_a_limit_of_cores_that_is_lower_is_not_raised(limits: Thing, fix: str) -
     assert trouble.fix == (
         f'kubectl patch nodepool web --type=merge -p \'{{"spec":{{"limits":{fix}}}}}\'' if fix else by_hand
     )
+
+
+@pytest.mark.parametrize(("message", "why"), [("no subnets found", "no subnets found"), ("", "it is not Ready")])
+def test_a_pool_that_is_not_ready_says_why_as_far_as_karpenter_does(message: str, why: str) -> None:
+    (sentence,) = sentences("KB036", {kinds.NODE_POOLS: [ready("False", message)]})
+    assert sentence == f"Karpenter orders no machines from it: {why}"

@@ -241,5 +241,6 @@ def test_the_chart_of_both_has_three_panels_over_the_whole_time() -> None:
     assert [bool(axes.xaxis.get_tick_params()["labelbottom"]) for axes in figure.axes] == [False, False, True]
     assert nodes.get_ylim() == (0.0, 130.0), "room for the ends and their names"
     assert load.get_ylim() == (0.0, 108.0)
+    assert list(load.get_yticks()) == [0, 50, 100]
     assert (waits.get_yscale(), waits.get_ylim()[0]) == ("log", 0.9)
     assert draw_comparison(document(), SLIDE).axes[0].get_position().y1 < 1.0 - 3 * line
