@@ -27,7 +27,7 @@ _WORD = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _PUBLIC = re.compile(
     r"(kube|system|kubernetes|karpenter|cluster-autoscaler|balloons)([-.].*)?|default|true|false|[0-9]{1,5}"
     r"|cpu|memory|exempt|probes|endpoint-controller|workload-leader-election|leader-election|service-accounts"
-    r"|global-default|catch-all|workload-high|workload-low|node-high"
+    r"|default-scheduler|global-default|catch-all|workload-high|workload-low|node-high"
 )
 """Kubernetes' own names; the last are those of the FlowSchemas and priority levels that every API server makes."""
 _PUBLIC_LABELS = re.compile(r"(?!app\.|.*\bsigs\.)([^/]*\.)?(kubernetes\.io|k8s\.io|karpenter\.sh|k8s\.aws)/.*")
@@ -284,7 +284,7 @@ def _named_by(key: str, value: Any) -> Iterator[str]:
     elif key in _REFERENCES and not isinstance(value, str):
         named = value if isinstance(value, list) else [value]
         yield from filter(None, (text(reference, "name") for reference in named))
-    elif key in _NAMING and isinstance(value, str) and value != "default-scheduler":
+    elif key in _NAMING and isinstance(value, str):
         yield value
     elif key == "providerID" and isinstance(value, str):
         yield from _WORD.findall(value.rpartition("/")[2])

@@ -313,3 +313,22 @@ def test_the_contexts_name_is_hashed_where_there_is_one() -> None:
 def test_the_key_decides() -> None:
     assert hashed(a_cluster(), KEY) == hashed(a_cluster(), KEY)
     assert whole(hashed(a_cluster(), KEY)) != whole(hashed(a_cluster(), KEY + b"x"))
+
+
+def test_a_machine_is_not_named_where_another_object_speaks_of_it() -> None:
+    """Its id may be the host's name, which a message mentions without quotes."""
+    claim = {"metadata": {"name": "c"}, "status": {"providerID": "aws:///eu-1a/i-0abc"}}
+    event = {"metadata": {"name": "e"}, "note": "terminated i-0abc by request"}
+    found = whole(hashed(cluster({kinds.NODE_CLAIMS: [claim], kinds.EVENTS: [event]}), KEY))
+    assert "i-0abc" not in found
+    assert "by request" in found
+
+
+def test_the_scheduler_of_kubernetes_keeps_its_name_and_another_does_not() -> None:
+    pods = [
+        {"metadata": {"name": f"p{number}"}, "spec": {"schedulerName": name}}
+        for number, name in enumerate(["default-scheduler", "globex-scheduler"])
+    ]
+    found = whole(hashed(cluster({kinds.PODS: pods}), KEY))
+    assert "default-scheduler" in found
+    assert "globex" not in found
