@@ -62,11 +62,11 @@ class Timeline:
 def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
     """By time, with the waits filled in; what holds now comes last. Equal times keep their order, and repeats go."""
     unique = list(dict.fromkeys(steps))
-    dated = sorted((step for step in unique if step.at is not None), key=lambda step: str(step.at))
+    dated = sorted(((step.at, step) for step in unique if step.at is not None), key=lambda pair: pair[0])
     waits, before = [], None
-    for step in dated:
-        waits.append(replace(step, wait_s=_seconds(before, step.at)))
-        before = step.at
+    for at, step in dated:
+        waits.append(replace(step, wait_s=None if before is None else (at - before).total_seconds()))
+        before = at
     return (*waits, *(step for step in unique if step.at is None))
 
 
@@ -126,10 +126,6 @@ def _reporter(event: Any) -> str:
     """`balloons`, not `kube-balloons.github.io/balloons`."""
     whole = text(event, "reportingController") or text(event, "deprecatedSource", "component")
     return whole.rpartition("/")[2] or "somebody"
-
-
-def _seconds(before: datetime | None, at: datetime | None) -> float | None:
-    return (at - before).total_seconds() if before is not None and at is not None else None
 
 
 def explain_node(cluster: SeenCluster, name: str) -> Timeline | None:

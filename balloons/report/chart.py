@@ -273,7 +273,7 @@ def _waves(
 
 
 def _pace(axes: Axes, series: Series, form: Format) -> None:
-    axes.stairs(series.pace, series.edges_s, fill=True, color=PACE, alpha=0.55, linewidth=0)
+    axes.stairs(series.pace, series.edges_s, fill=True, color=PACE, alpha=0.55)
     axes.set_ylim(0, max(1.0, *series.pace) * 1.1)
     axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
     label_axis(axes, "joins/min", form)
