@@ -247,3 +247,26 @@ def test_a_pool_of_which_nothing_is_seen_has_a_status_of_its_present_generation(
     world = World.of(a_pool(), nodes=nodes(1))
     (frozen,) = decide(world.snapshot(missing=("pods",)), Memory(), SETTINGS, NOW)[0].pools
     assert (frozen.because.reason, frozen.status.observed_generation) == (Reason.INCOMPLETE_VIEW, 1)
+
+
+def test_a_paused_pool_takes_a_balloon_that_waits_away_once() -> None:
+    """The Deployment is seen lowered before its pod is seen gone: one more would be taken off a node."""
+    story = Story(World.of(a_pool(mode=Mode.HEADROOM, size=4, max_size=9), nodes=nodes(3)))
+    story.settle()
+    waiting = [balloon for balloon in story.world.balloons() if not balloon.node]
+    story.world.change_pool(paused=True, max_size=3)
+    story.settle(1)
+    story.world.add(*waiting)
+    story.step()
+    assert (len(waiting), story.world.replicas()) == (1, 3)
+
+
+def test_a_deployment_that_is_made_anew_unseen_is_not_held_to_what_the_former_had() -> None:
+    """Its balloons wait at first, and the pods of both are not seen."""
+    story = held(3, mode=Mode.HEADROOM, size=3, max_size=9)
+    ((key, former),) = story.world.deployments.items()
+    status = msgspec.structs.replace(former.status, replicas=3, ready_replicas=0)
+    for there in ({key: former}, {}, {key: msgspec.structs.replace(former, status=status)}):
+        story.world.deployments = there
+        decided, story.memory = decide(story.world.snapshot(missing=("pods",)), story.memory, SETTINGS, story.now)
+        assert decided.pools[0].actions == ()

@@ -198,15 +198,16 @@ def test_a_node_that_is_given_back_after_a_cordon_is_tried_at_once() -> None:
     assert story.run(20).status.warm == 10
 
 
-def test_a_lone_failure_is_removed_after_a_while() -> None:
+@pytest.mark.parametrize(("reason", "why"), [("OutOfcpu", "OutOfcpu"), ("", "no reason")])
+def test_a_lone_failure_is_removed_after_a_while(reason: str, why: str) -> None:
     story = Story()
-    story.world.failed = {each.key: each for each in [a_failure("old")]}
+    story.world.failed = {each.key: each for each in [a_failure("old", reason=reason)]}
     story.run(WINDOW_S - 10)
     assert len(story.world.failed) == 1
     story.run(30)
     assert story.world.failed == {}
     (removed,) = (action.because.sentence for action in story.world.log if isinstance(action, RemoveFailed))
-    assert removed == "1 node refuses balloons (OutOfcpu) and is left alone for a while: n000"
+    assert removed == f"1 node refuses balloons ({why}) and is left alone for a while: n000"
 
 
 @pytest.mark.parametrize("spec", [{}, HEADROOM], ids=["hold", "headroom"])
