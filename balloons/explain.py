@@ -13,7 +13,17 @@ from typing import Any
 
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.kinds import Kind
-from balloons.cluster.object_fields import is_true, moment, name_of, namespace_of, pairs, part, parts, text, whole
+from balloons.cluster.object_fields_and_flags import (
+    is_true,
+    moment,
+    name_of,
+    namespace_of,
+    pairs,
+    part,
+    parts,
+    text,
+    whole,
+)
 from balloons.cluster.seen_cluster import SeenCluster
 from throttler.kube.cluster_autoscaler import NODES, CapacityQuota
 from throttler.kube.karpenter import NodePool

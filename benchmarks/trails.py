@@ -25,13 +25,13 @@ import structlog
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec
 from balloons.decide.decide import decide
 from balloons.decide.settings import DecideSettings
+from balloons.service.action_calls_and_pool_status import PoolStatusWriter, Writer
 from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
 from balloons.service.pool_status_and_events import Announcer
-from balloons.service.pool_writes import PoolWrites
+from balloons.service.pool_write_queue import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.watched_kinds import node_within_s, pod_within_s
-from balloons.service.writer import PoolStatusWriter, Writer
 from balloons.view.index_and_snapshot import Circumstances, Deployment, Index, Now, PriorityClass
 from throttler.api.throttle import JoinThrottle
 from throttler.api.throttle_rules import decode_throttle

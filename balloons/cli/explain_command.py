@@ -101,7 +101,7 @@ def _timeline(cluster: "SeenCluster", subject: str, name: str, namespace: str) -
 def _only_namespace(cluster: "SeenCluster", subject: str, name: str) -> str:
     """Where the object of this name is; raises CommandError when it is in several namespaces."""
     from balloons.cluster import kinds
-    from balloons.cluster.object_fields import name_of, namespace_of
+    from balloons.cluster.object_fields_and_flags import name_of, namespace_of
 
     kind = {"pod": kinds.PODS, "pool": kinds.BALLOON_POOLS}.get(subject)
     namespaces = {namespace_of(thing) for thing in cluster.plain(kind) if name_of(thing) == name} if kind else set()

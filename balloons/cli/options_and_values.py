@@ -345,7 +345,7 @@ def subjects(context: click.Context, _param: click.Parameter, begun: str) -> lis
 def names_of(context: click.Context, subject: str, begun: str) -> list[str]:
     """Names of objects of this kind; none of a kind that we do not know."""
     from balloons.cluster import kinds
-    from balloons.cluster.object_fields import name_of
+    from balloons.cluster.object_fields_and_flags import name_of
 
     wanted: dict[str, tuple[Kind, ...]] = {
         "pod": (kinds.PODS,),
@@ -359,7 +359,7 @@ def names_of(context: click.Context, subject: str, begun: str) -> list[str]:
 def pools_and_throttles(context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
     """Our own objects, but for those that the line names already."""
     from balloons.cluster import kinds
-    from balloons.cluster.object_fields import name_of
+    from balloons.cluster.object_fields_and_flags import name_of
 
     names = _of_objects(context, (kinds.BALLOON_POOLS, kinds.THROTTLES), name_of, begun)
     return [name for name in names if name not in (context.params.get("names") or ())]
@@ -371,7 +371,7 @@ def namespaces(context: click.Context, _param: click.Parameter, begun: str) -> l
     Which it is cannot be told: click drops the arguments of a line that ends in an option without its value.
     """
     from balloons.cluster import kinds
-    from balloons.cluster.object_fields import namespace_of
+    from balloons.cluster.object_fields_and_flags import namespace_of
 
     return _of_objects(
         context, (kinds.BALLOON_POOLS, *([kinds.PODS] if context.info_name == "explain" else [])), namespace_of, begun

@@ -17,7 +17,7 @@ import msgspec
 
 from balloons.cluster import kinds
 from balloons.cluster.kinds import COMPONENTS
-from balloons.cluster.object_fields import name_of, namespace_of, pairs, part, parts, text, texts
+from balloons.cluster.object_fields_and_flags import name_of, namespace_of, pairs, part, parts, text, texts
 from balloons.cluster.seen_cluster import Listed, SeenCluster
 
 PREFIX = "h-"

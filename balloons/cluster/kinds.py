@@ -14,7 +14,7 @@ import msgspec
 from balloons.api.pool import GROUP as OWN_GROUP
 from balloons.api.pool import POOL_KIND, POOL_PLURAL
 from balloons.api.pool import VERSION as OWN_VERSION
-from balloons.cluster.object_fields import flags_of, moment, parts, text, texts
+from balloons.cluster.object_fields_and_flags import flags_of, moment, parts, text, texts
 from throttler.api.throttle import THROTTLE_KIND, THROTTLE_PLURAL
 from throttler.kube import cluster_autoscaler
 from throttler.kube.cluster_autoscaler import (

@@ -17,7 +17,7 @@ from balloons.api.pool import BalloonPool
 from balloons.api.pool_rules import decode_pool
 from balloons.cluster import kinds
 from balloons.cluster.kinds import COMPONENTS, GATES_VARIABLE, Kind, is_component
-from balloons.cluster.object_fields import (
+from balloons.cluster.object_fields_and_flags import (
     flags_of,
     gates_of,
     image_version,

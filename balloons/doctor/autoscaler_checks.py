@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from balloons.cluster import kinds, seen_cluster
-from balloons.cluster.object_fields import name_of, parts, text
+from balloons.cluster.object_fields_and_flags import name_of, parts, text
 from balloons.cluster.seen_cluster import Autoscaler
 from balloons.doctor.check import Facts, Severity, Trouble, check, some
 from throttler.kube.cluster_autoscaler import NODES

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from balloons.cluster import kinds
-from balloons.cluster.object_fields import is_true, name_of, namespace_of, pairs, part, parts, text, whole
+from balloons.cluster.object_fields_and_flags import is_true, name_of, namespace_of, pairs, part, parts, text, whole
 from balloons.doctor.check import Facts, Severity, Trouble, called, check, is_pause, selector_of, some, template_of
 from throttler.kube.pod import PRIORITY_CLASS, PodKind
 from throttler.kube.quantities_and_durations import count, total

@@ -11,7 +11,17 @@ import msgspec
 
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.kinds import Kind
-from balloons.cluster.object_fields import is_true, name_of, namespace_of, pairs, part, parts, text, texts, whole
+from balloons.cluster.object_fields_and_flags import (
+    is_true,
+    name_of,
+    namespace_of,
+    pairs,
+    part,
+    parts,
+    text,
+    texts,
+    whole,
+)
 from balloons.cluster.seen_cluster import Autoscaler, Detected, SeenCluster, detect
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.node import Node

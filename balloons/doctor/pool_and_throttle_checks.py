@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from balloons.cluster import kinds, seen_cluster
-from balloons.cluster.object_fields import moment, name_of, namespace_of, part, parts, text, whole
+from balloons.cluster.object_fields_and_flags import moment, name_of, namespace_of, part, parts, text, whole
 from balloons.decide.decision_and_reasons import Reason
 from balloons.doctor.check import Facts, Severity, Trouble, called, check, some
 from balloons.view.claim import Selectors

@@ -6,7 +6,7 @@ from typing import Any
 
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
-from balloons.cluster.object_fields import name_of, namespace_of, pairs, part, parts, text
+from balloons.cluster.object_fields_and_flags import name_of, namespace_of, pairs, part, parts, text
 from balloons.doctor.check import Facts, Severity, Trouble, called, check, selector_of
 from throttler.api.throttle_rules import TAINT_LIMIT_S
 from throttler.kube.quantities_and_durations import count

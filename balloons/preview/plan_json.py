@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from balloons.cluster.object_fields import moment, part, parts, text, whole
+from balloons.cluster.object_fields_and_flags import moment, part, parts, text, whole
 from balloons.preview.calibrate import Birth
 from balloons.preview.fitting import Fitting
 from balloons.preview.forecast import Band, Wave

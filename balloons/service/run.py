@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 import structlog
 
+from balloons.service.action_calls_and_pool_status import PoolStatusWriter, Writer
 from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics, serve_health
 from balloons.service.pool_status_and_events import Announcer
-from balloons.service.pool_writes import PoolWrites
+from balloons.service.pool_write_queue import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.settings import ServiceSettings, parse_address
 from balloons.service.watches import Watches
-from balloons.service.writer import PoolStatusWriter, Writer
 from balloons.view.index_and_snapshot import Index
 from throttler.kube.connection import Connection, ConnectionOptions, load_connection
 from throttler.kube.errors import ForbiddenError
@@ -28,11 +28,11 @@ from throttler.kube.kube_client import MOST_PER_S, Attempt, CeilingGate, KubeCli
 from throttler.kube.lease import Elector, ElectorSettings, open_lease_client
 from throttler.kube.transport import MaySend, always
 from throttler.scraping.signal_watch import OwnAttempts, SignalWatches
-from throttler.service.lever_writer import LeverWriter
+from throttler.service.lever_calls import LeverWriter
 from throttler.service.restore_all import InForce
 from throttler.service.throttle_status import ThrottleAnnouncer
 from throttler.service.throttle_watches import ThrottleWatches
-from throttler.service.throttle_writes import ThrottleStatusWriter, ThrottleWrites
+from throttler.service.throttle_write_queue import ThrottleStatusWriter, ThrottleWrites
 from throttler.service.throttling import Throttling
 
 PERIOD_S = 1.0

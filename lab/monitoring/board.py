@@ -11,7 +11,7 @@ from typing import Any
 from balloons.service.metrics import PoolWriteOutcome
 from balloons.service.preemptions import Found, Leaving
 from balloons.text_and_colours import COLOURS, NEUTRAL
-from throttler.service.lever_writer import LeverWriteOutcome
+from throttler.service.lever_calls import LeverWriteOutcome
 from throttler.signals.reading import ReadOutcome
 
 WORDS: Mapping[str, tuple[str, ...]] = {

@@ -37,7 +37,7 @@ from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
 from throttler.levers.saved_limits import restore
-from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter
+from throttler.service.lever_calls import LeverWriteOutcome, LeverWriter
 
 pytestmark = pytest.mark.lab
 

@@ -23,7 +23,7 @@ from throttler.levers.capacity_quota import QuotaMemory, QuotaView, decide_capac
 from throttler.levers.lever import Holder, LeverBudget, LeverDecision
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
-from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter
+from throttler.service.lever_calls import LeverWriteOutcome, LeverWriter
 
 POOLS = Resource("karpenter.sh", "v1", "nodepools", "NodePool", False)
 CLAIMS = Resource("karpenter.sh", "v1", "nodeclaims", "NodeClaim", False)

@@ -13,7 +13,7 @@ from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.requests import Selection
 from throttler.levers.lever import Clocks, LeverBudget, LeverDecision
-from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter
+from throttler.service.lever_calls import LeverWriteOutcome, LeverWriter
 from throttler.service.restore_all import NODES, PODS
 
 PATIENCE_S = 180.0

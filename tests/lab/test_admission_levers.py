@@ -18,7 +18,7 @@ from throttler.kube.requests import PatchKind
 from throttler.levers.admission_queue import HeldSince, without_elements
 from throttler.levers.scheduling_gate import APART_S, PACED_GATE, GatedDemand, GateMemory, GateSettings, release_gates
 from throttler.levers.taint_and_label import DAEMON_SET_LABEL, STARTUP_TAINT
-from throttler.service.lever_writer import LeverWriteOutcome
+from throttler.service.lever_calls import LeverWriteOutcome
 from throttler.service.restore_all import NODES
 
 pytestmark = pytest.mark.lab

@@ -28,7 +28,7 @@ from throttler.levers.lever import LeverReason, LeverState
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
 from throttler.levers.saved_limits import restore
-from throttler.service.lever_writer import LeverWriter
+from throttler.service.lever_calls import LeverWriter
 
 pytestmark = pytest.mark.lab
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from balloons.decide.refusing import FEW
-from balloons.service.writer import FORBIDDEN_REST_S
+from balloons.service.action_calls_and_pool_status import FORBIDDEN_REST_S
 from lab.cloud.machines import PaperNode
 from lab.controlplane import ControlPlane
 from lab.demo.service import bind_to_service

@@ -35,7 +35,7 @@ from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL, How, Lever
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, is_unreadable, restore
 from throttler.levers.scheduling_gate import SCHEDULING_GATES
 from throttler.service.all_levers import ADMISSIONS, CEILINGS
-from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter
+from throttler.service.lever_calls import LeverWriteOutcome, LeverWriter
 from throttler.service.throttle_watches import THROTTLES, resources_of
 
 AT_ONCE = 16

@@ -22,7 +22,7 @@ from throttler.service.all_levers import CEILINGS, leftover_writes
 from throttler.service.restore_all import InForce
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_watches import ThrottleWatches
-from throttler.service.throttle_writes import Place, ThrottleWrites
+from throttler.service.throttle_write_queue import Place, ThrottleWrites
 from throttler.service.tick import Memories, TickView, Turn, decide_throttles
 
 BUSY_S = 2.0

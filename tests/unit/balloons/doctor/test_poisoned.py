@@ -17,7 +17,7 @@ from balloons.cli.terminal import Look
 from balloons.cli.top_screen import groups, rows
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.hashed_names import hashed
-from balloons.cluster.object_fields import name_of
+from balloons.cluster.object_fields_and_flags import name_of
 from balloons.doctor.diagnose import diagnose
 from balloons.explain import explain_node, explain_pod, explain_pool, explain_throttle
 from tests.doctor_cases import CASES

@@ -13,13 +13,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from balloons.decide.settings import DecideSettings
+from balloons.service.action_calls_and_pool_status import PoolStatusWriter, Writer
 from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
 from balloons.service.pool_status_and_events import Announcer
-from balloons.service.pool_writes import PoolWrites
+from balloons.service.pool_write_queue import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.watches import Watches
-from balloons.service.writer import PoolStatusWriter, Writer
 from balloons.view.index_and_snapshot import Index
 from tests.unit.throttler.kube.fake_list_and_watch import FakeResponse, client_for, status_answer
 from throttler.kube.requests import Request

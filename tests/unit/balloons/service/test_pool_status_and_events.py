@@ -18,7 +18,7 @@ from balloons.view.index_and_snapshot import RefusedPool
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.reasons_and_events import EVENTS_PER_MIN, Because, because
 from throttler.kube.selectors import LabelSelector
-from throttler.kube.writes import status_manifest
+from throttler.kube.write_queue_and_status import status_manifest
 
 WALL = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
 LATER = WALL + timedelta(minutes=5)

@@ -18,13 +18,13 @@ from balloons.decide.decision_and_reasons import (
     Reason,
     ReleaseBalloon,
 )
+from balloons.service.action_calls_and_pool_status import PoolStatusWriter, Writer
 from balloons.service.metrics import Metrics
 from balloons.service.pool_status_and_events import Announcer
-from balloons.service.pool_writes import PoolWrites
+from balloons.service.pool_write_queue import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.run import NOTES_BURST_S, STATUS_BURST_S, STATUS_SHARE, gate_of, urgent_gate_of
 from balloons.service.settings import ServiceSettings
-from balloons.service.writer import PoolStatusWriter, Writer
 from tests.unit.throttler.kube.fake_list_and_watch import FakeApi, client_for
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.reasons_and_events import because

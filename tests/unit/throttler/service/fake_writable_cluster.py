@@ -11,7 +11,7 @@ from throttler.kube.decoding import PageDecoder
 from throttler.kube.errors import AlreadyExistsError, ApiError, ConflictError, InvalidError, NotFoundError
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.requests import EVERYTHING, PatchKind, Resource, Selection
-from throttler.service.lever_writer import STALE_PATCH
+from throttler.service.lever_calls import STALE_PATCH
 
 
 class FakeCluster:

@@ -14,7 +14,7 @@ from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle
 from throttler.joins.joins import Joins
 from throttler.kube.metadata import Metadata
 from throttler.kube.reasons_and_events import because
-from throttler.kube.writes import status_manifest
+from throttler.kube.write_queue_and_status import status_manifest
 from throttler.law.law_memory import Learned
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.admission_queue import AdmissionReason

@@ -14,7 +14,7 @@ from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import LimitedObject, Metadata
 from throttler.kube.watch_set import CacheState
 from throttler.levers.lever import Clocks, LeverScene, LeverWrite
-from throttler.service.throttle_writes import Place
+from throttler.service.throttle_write_queue import Place
 from throttler.service.tick import TickView, Turn
 from throttler.signals.reading import Reading, Signals
 

@@ -21,7 +21,7 @@ from throttler.kube.errors import (
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.reasons_and_events import because
 from throttler.levers.lever import How, LeverReason, LeverWrite
-from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter, outcome_of, resource_of
+from throttler.service.lever_calls import LeverWriteOutcome, LeverWriter, outcome_of, resource_of
 
 
 def write(name: str, version: str, **spec: Any) -> LeverWrite:

@@ -1,7 +1,7 @@
 """Own writes: nobody is acted on before the caches show our last write."""
 
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.writes import OwnWrites
+from throttler.kube.write_queue_and_status import OwnWrites
 
 POOL, OTHER = ObjectKey("ns", "gpu"), ObjectKey("ns", "cpu")
 

@@ -6,7 +6,8 @@ gates and taints have been released one by one, nor until a busy server has take
 wait for pods. An object is not written again before the caches show our last write, or that of whoever was faster, nor
 for a while after one that failed.
 
-How users are told: `throttler.kube.writes`; here is what of a throttle's status is news, and how often figures go out.
+How users are told: `throttler.kube.write_queue_and_status`; here is what of a throttle's status is news, and how often
+figures go out.
 """
 
 import asyncio
@@ -20,10 +21,10 @@ from throttler.api.throttle import ThrottleStatus
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.requests import NODES, PODS
-from throttler.kube.writes import StatusWriter, WriteJobs
+from throttler.kube.write_queue_and_status import StatusWriter, WriteJobs
 from throttler.levers.lever import LeverState, LeverWrite
 from throttler.service.all_levers import CEILINGS
-from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter, WriteResult
+from throttler.service.lever_calls import LeverWriteOutcome, LeverWriter, WriteResult
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_status import ThrottleAnnouncer, next_status
 from throttler.service.throttle_watches import THROTTLES

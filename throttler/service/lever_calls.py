@@ -25,7 +25,7 @@ from throttler.kube.errors import (
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import KindNames
 from throttler.kube.requests import PatchKind, Resource
-from throttler.kube.writes import version_in
+from throttler.kube.write_queue_and_status import version_in
 from throttler.levers.lever import How, LeverWrite
 from throttler.service.all_levers import LEVERS
 

@@ -21,11 +21,11 @@ from balloons.decide.decision_and_reasons import (
     ReleaseBalloon,
     RemoveFailed,
 )
+from balloons.service.action_calls_and_pool_status import PoolStatusWriter, Writer
 from balloons.service.metrics import Metrics
 from balloons.service.pool_status_and_events import Announcer
-from balloons.service.pool_writes import PoolWrites
+from balloons.service.pool_write_queue import PoolWrites
 from balloons.service.preemptions import Preemptions
-from balloons.service.writer import PoolStatusWriter, Writer
 from throttler.kube.errors import (
     ApiError,
     AttemptTimeoutError,
@@ -39,7 +39,7 @@ from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.reasons_and_events import because
 from throttler.kube.requests import Resource
 from throttler.kube.selectors import LabelSelector
-from throttler.kube.writes import LATE_S
+from throttler.kube.write_queue_and_status import LATE_S
 
 pytestmark = pytest.mark.virtual_time
 

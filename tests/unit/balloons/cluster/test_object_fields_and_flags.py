@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from balloons.cluster import object_fields
-from balloons.cluster.object_fields import flags_of, gates_of, image_version, is_true, moment, whole
+from balloons.cluster import object_fields_and_flags
+from balloons.cluster.object_fields_and_flags import flags_of, gates_of, image_version, is_true, moment, whole
 
 ODD: tuple[Any, ...] = (None, 7, True, "x", [], {}, 1.5)
 READERS: list[tuple[str, Any, tuple[Any, ...]]] = [
@@ -23,7 +23,7 @@ READERS: list[tuple[str, Any, tuple[Any, ...]]] = [
 
 @pytest.mark.parametrize(("name", "absent", "sound"), READERS, ids=[name for name, _, _ in READERS])
 def test_what_is_there_is_given_and_anything_else_is_absent(name: str, absent: Any, sound: tuple[Any, ...]) -> None:
-    read = getattr(object_fields, name)
+    read = getattr(object_fields_and_flags, name)
     for value in sound:
         leaf = read({"spec": {"field": value}}, "spec", "field")
         assert (list(leaf) if isinstance(value, list) else leaf) == value
@@ -35,9 +35,9 @@ def test_what_is_there_is_given_and_anything_else_is_absent(name: str, absent: A
 
 
 def test_of_a_list_and_of_labels_what_is_odd_is_left_out() -> None:
-    assert object_fields.parts([{"a": 1}, "x", None, {}]) == ({"a": 1}, {})
-    assert object_fields.texts(["x", 1, None, ""]) == ("x", "")
-    assert object_fields.pairs({"a": "x", "b": 1, "c": None}) == {"a": "x"}
+    assert object_fields_and_flags.parts([{"a": 1}, "x", None, {}]) == ({"a": 1}, {})
+    assert object_fields_and_flags.texts(["x", 1, None, ""]) == ("x", "")
+    assert object_fields_and_flags.pairs({"a": "x", "b": 1, "c": None}) == {"a": "x"}
 
 
 @pytest.mark.parametrize(("value", "truth"), [(True, True), (False, False), (1, False), ("true", False), (None, False)])

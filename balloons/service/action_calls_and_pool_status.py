@@ -4,7 +4,8 @@ And what such a write is: of which kind, in words, and what the error means with
 Everything is guarded: server-side apply under our own field manager, deletes with uid and version, node patches with
 the version that was decided on. What the server answers is given back as the version our caches have to reach.
 
-How users are told: `throttler.kube.writes`; here is what of a pool's status is news, and how often figures go out.
+How users are told: `throttler.kube.write_queue_and_status`; here is what of a pool's status is news, and how often
+figures go out.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -45,7 +46,7 @@ from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import DELETION_COST_ANNOTATION
 from throttler.kube.requests import NODES, PODS, Resource
-from throttler.kube.writes import FIELD_MANAGER, StatusWriter, version_in
+from throttler.kube.write_queue_and_status import FIELD_MANAGER, StatusWriter, version_in
 
 FORCE_PERIOD_S = 30.0
 """A field that somebody else took is taken back at most this often: a quarrel must not load the API server."""

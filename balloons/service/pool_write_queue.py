@@ -31,13 +31,20 @@ from balloons.decide.decision_and_reasons import (
     ReleaseBalloon,
     RemoveFailed,
 )
+from balloons.service.action_calls_and_pool_status import (
+    KINDS,
+    PoolStatusWriter,
+    Writer,
+    in_words,
+    least_rest_s,
+    outcome_of,
+)
 from balloons.service.metrics import Metrics, PoolWriteOutcome
 from balloons.service.pool_status_and_events import TURNED_AWAY
 from balloons.service.preemptions import Preemptions
-from balloons.service.writer import KINDS, PoolStatusWriter, Writer, in_words, least_rest_s, outcome_of
 from throttler.kube.errors import ApiError
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.writes import OwnWrites, Repeats, WriteJobs
+from throttler.kube.write_queue_and_status import OwnWrites, Repeats, WriteJobs
 
 AT_ONCE = 32
 """Writes of one pool under way, or waiting at the ceiling, at the same time: no pool has others wait for more."""
