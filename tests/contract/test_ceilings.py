@@ -28,6 +28,7 @@ from throttler.kube.connection import ConnectionOptions, load_connection
 from throttler.kube.errors import NotFoundError
 from throttler.kube.karpenter import NodePool
 from throttler.kube.kube_client import KubeClient, decode, open_client
+from throttler.kube.metadata import owners_of
 from throttler.kube.pod import Scheduling
 from throttler.kube.requests import Resource
 from throttler.kube.selectors import LabelSelector
@@ -102,11 +103,14 @@ async def essence(client: KubeClient, name: str, resource: Resource = POOLS) -> 
 
 async def pool_writes(client: KubeClient, name: str, **room: Any) -> tuple[LeverWrite, ...]:
     pool = decode(await client.get(POOLS, name), NodePool)
-    now = LeverBudget(
-        **{"existing": 0, "booting": 0, "allowance": 3, "admit": 0, "waiting": 9, "may_move": True, **room}
-    )
-    outcomes, _ = decide_node_pools([NodePoolView(pool=pool)], now, WAITING, HOLDER, NodePoolMemory(), 0.0)
+    outcomes, _ = decide_node_pools([NodePoolView(pool=pool)], budget(**room), WAITING, HOLDER, NodePoolMemory(), 0.0)
     return outcomes[0].writes
+
+
+def budget(allowance: int = 3, **more: Any) -> LeverBudget:
+    """For nine pods that wait."""
+    known = {"existing": 0, "booting": 0, "admit": 0, "waiting": 9, "may_move": True}
+    return LeverBudget(**{**known, "allowance": allowance, **more})
 
 
 @pytest.mark.parametrize(("limits", "manager"), USERS)
@@ -143,6 +147,31 @@ async def test_user_may_take_the_limit_by_force_and_keeps_it(
     assert json.loads(await client.get(POOLS, name))["spec"]["limits"]["cpu"] == "24"
     await writer.carry_out(await pool_writes(client, name, is_stopping=True))
     assert json.loads(await client.get(POOLS, name))["spec"]["limits"] == {"cpu": "40"}
+
+
+async def test_limit_that_a_ramp_reached_outlives_the_next_ramp(
+    served: ControlPlane, client: KubeClient, name: str
+) -> None:
+    """Giving it back changes no value, and a patch that changes nothing leaves the field to us alone."""
+    apply_as(served, manifest(name, {"cpu": "20"}), "")
+    before = limits_and_owners(pool := decode(await client.get(POOLS, name), NodePool))
+    writer = LeverWriter(client)
+    for _ in range(2):
+        memory = NodePoolMemory()
+        for allowance, cpu in ((1, "8"), (3, "20")):
+            (decision,), memory = decide_node_pools(
+                [NodePoolView(pool=pool)], budget(allowance), WAITING, HOLDER, memory, 10.0 * allowance
+            )
+            await writer.carry_out(decision.writes)
+            pool = decode(await client.get(POOLS, name), NodePool)
+            assert (pool.spec.limits or {}).get("cpu") == cpu
+        await writer.carry_out(restore(pool))
+        pool = decode(await client.get(POOLS, name), NodePool)
+        assert limits_and_owners(pool) == before
+
+
+def limits_and_owners(pool: NodePool) -> tuple[Any, ...]:
+    return pool.spec.limits, owners_of(pool.metadata.managed_fields, ("spec", "limits", "cpu"))
 
 
 async def test_write_on_an_older_version_is_a_conflict_and_changes_nothing(

@@ -8,27 +8,15 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
 
-from lab.binaries import find_karpenter_crds
 from lab.cloud import BootTime
 from lab.cloud.json_api import Json, JsonApi
 from lab.cloud.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
-from lab.cloud.karpenter.objects import node_pool
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
-from lab.demo.service import manifests_in
-from tests.lab.ceiling_driver import HOLDER, CeilingDriver, driving, in_background
+from tests.lab.ceiling_driver import CeilingDriver, driving, in_background
 from tests.lab.cluster_view import ClusterView, deployment, until
-from tests.unit.throttler.levers.pool_scene import claims, room
-from throttler.kube.connection import ConnectionOptions, load_connection
-from throttler.kube.karpenter import NodePool
-from throttler.kube.kube_client import open_client
 from throttler.levers.lever import LeverReason, LeverState
-from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
-from throttler.levers.pool_shares import WaitingWork
-from throttler.levers.saved_limits import restore
-from throttler.service.lever_calls import LeverWriter
 
 pytestmark = pytest.mark.lab
 
@@ -144,35 +132,6 @@ async def test_a_burst_is_paced_comes_from_the_heavy_pool_and_leaves_both_as_bef
         more = await _by_pool(view)
         assert (more["spot"], more["on-demand"] >= WINDOW, len(more)) == (spot, True, 2)
         await until("both pools are as before once more", lambda: _are_as(view, before))
-
-
-async def test_limit_that_a_ramp_reached_outlives_the_next_ramp(plane: ControlPlane, view: ClusterView) -> None:
-    """Giving it back changes no value, and a patch that changes nothing leaves the field to us alone."""
-    await plane.install(*manifests_in(*find_karpenter_crds().glob("*.yaml")))
-    await view.api.create(POOLS_PATH, node_pool(replace(_node_pool(), limits={"cpu": "60"})))
-    before = trace_of(await pool(view))
-    connection = await load_connection(ConnectionOptions(kubeconfig=str(plane.kubeconfig())))
-    async with open_client(connection, "lab-throttle") as client:
-        writer = LeverWriter(client)
-
-        async def ramp(*allowances: int) -> None:
-            memory = NodePoolMemory()
-            for now_s, allowance in enumerate(allowances):
-                seen = NodePoolView(pool=msgspec.convert(await pool(view), NodePool), claims=claims(3))
-                looked = decide_node_pools([seen], room(allowance), WaitingWork(), HOLDER, memory, 10.0 * now_s)
-                (decision,), memory = looked
-                await writer.carry_out(decision.writes)
-
-        async def given_back() -> Json:
-            await writer.carry_out(restore(msgspec.convert(await pool(view), NodePool)))
-            return trace_of(await pool(view))
-
-        await ramp(4, 6)
-        assert await _cpu(view) == "60"
-        assert await given_back() == before
-        await ramp(6)
-        assert await _cpu(view) == "60"
-        assert await given_back() == before
 
 
 async def test_user_who_writes_the_limit_again_and_again_wins(plane: ControlPlane, view: ClusterView) -> None:
