@@ -178,14 +178,17 @@ class Scene:
             await asyncio.sleep(0.2)
 
     def writes(self) -> list[dict[str, Any]]:
-        """Audit events of what the service wrote in this namespace and on this test's nodes, in order."""
-        return [
-            event
-            for event in self.plane.audit_events(ACCOUNT)
-            if event["user"]["username"] == ACCOUNT
-            and event["verb"] in WRITES
-            and event["objectRef"].get("namespace", self.namespace) == self.namespace
-        ]
+        """Audit events of what the service wrote in this namespace and on this test's nodes, in order.
+
+        Nodes and throttles of a test have names that begin as its namespace does.
+        """
+        written = (event for event in self.plane.audit_events(ACCOUNT) if event["user"]["username"] == ACCOUNT)
+        return [event for event in written if event["verb"] in WRITES and self._is_ours(event["objectRef"])]
+
+    def _is_ours(self, about: dict[str, Any]) -> bool:
+        if "namespace" in about:
+            return bool(about["namespace"] == self.namespace)
+        return str(about.get("name", "")).startswith(self.namespace)
 
 
 def pool_object(namespace: str, name: str, **spec: Any) -> dict[str, Any]:
