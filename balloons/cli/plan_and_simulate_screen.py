@@ -169,10 +169,10 @@ def _asked_by_pods(options: Mapping[str, Any], fitting: Fitting) -> Asked:
 
 def _asked(options: Mapping[str, Any], inputs: PlanInputs) -> Asked:
     pool, add = inputs.pool(options["pool"]), options["add"]
-    words = f"--to {options['to']}" if add is None else f"--add {add}"
-    if add is None:
+    is_total = add is None
+    words = f"--to {options['to']}" if is_total else f"--add {add}"
+    if is_total:
         add = max(0, options["to"] - (pool.nodes if pool else 0))
-    is_total = options["add"] is None
     return Asked(add=add, is_total=is_total, pool=options["pool"], within_s=options["within"], in_words=words)
 
 

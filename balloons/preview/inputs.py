@@ -482,9 +482,8 @@ def with_stated(inputs: PlanInputs, stated: Stated) -> PlanInputs:
 def of_pool(inputs: PlanInputs, pool: PoolFacts) -> PlanInputs:
     """The inputs as they are for new nodes of this pool: pools differ in their DaemonSets, and in who paces them."""
     if inputs.throttles:
-        inputs = replace(
-            inputs, throttle=next((throttle for throttle in inputs.throttles if _paces(throttle, pool)), None)
-        )
+        pacing = next((throttle for throttle in inputs.throttles if _paces(throttle, pool)), None)
+        inputs = replace(inputs, throttle=pacing)
     daemons = pool.daemon_sets
     if daemons is None:
         return inputs
