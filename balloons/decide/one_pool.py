@@ -25,7 +25,7 @@ from balloons.decide.pools_left_alone import (
     some_of,
 )
 from balloons.decide.refusing import to_remove
-from balloons.decide.release import Places, Reservations, keys_of, releases, taken_on_their_way
+from balloons.decide.release import Places, Reservations, is_perhaps_gang, keys_of, releases, taken_on_their_way
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import (
     PoolBuffers,
@@ -170,7 +170,7 @@ def _for_work_to_come(view: PoolView, case: Case) -> frozenset[str]:
     new.sort(key=lambda node: (-node.created_s, node.name))
     left = _for_work_of_leaving(view, new)
     # A gang takes no node before there is room for all of it.
-    gangs = [(replace(wanted, gang=""), count) for wanted, count in case.reserved.unplaced if wanted.is_perhaps_gang]
+    gangs = [(replace(wanted, gang=""), count) for wanted, count in case.reserved.unplaced if is_perhaps_gang(wanted)]
     if not gangs:
         return left
     rest = [node for node in new if node.name not in left]

@@ -54,11 +54,11 @@ class PodClass:
         rest = (self.tolerations, self.node_selector, self.node_terms, self.is_one_per_node, self.gang, self.scheduler)
         return tuple(sorted(self.requests.items())), *rest
 
-    @property
-    def is_perhaps_gang(self) -> bool:
-        """Whether it may take no node before there is room for all of it. Schedulers for jobs, such as Volcano, name
-        their gangs each in a way of its own."""
-        return bool(self.gang) or self.scheduler != DEFAULT_SCHEDULER
+
+def is_perhaps_gang(pods: PodClass | Scheduling) -> bool:
+    """Whether they may take no node before there is room for all. Schedulers for jobs, such as Volcano, name their
+    gangs each in a way of its own."""
+    return bool(pods.gang) or pods.scheduler != DEFAULT_SCHEDULER
 
 
 def class_of(pod: Pod, scheduling: Scheduling) -> PodClass:
@@ -322,7 +322,7 @@ def _is_left_to_us(pod: Pod) -> bool:
 def _who_asks(pod: Pod) -> str:
     """Whose pods may be of use only together, by gang, controller or namespace; empty where they are placed singly."""
     how = pod.scheduling
-    if how is None or not (how.gang or how.scheduler != DEFAULT_SCHEDULER):
+    if how is None or not is_perhaps_gang(how):
         return ""
     return pod.owner.uid if not how.gang and pod.owner else f"{pod.key.namespace}/{how.gang}"
 
