@@ -110,7 +110,8 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     free = [node for node in holdable if node.name not in left_to_work] if left_to_work else holdable
     present = balloons_by_shape(view)
     waiting = _asked(view, present.total(), case.buffers_of(view))
-    aim = _aim(view, case, len(free), len(reserved), waiting, allowance, memory.granted)
+    to_come = _to_come(view, case)
+    aim = _aim(view, case, to_come, len(free), len(reserved), waiting, allowance, memory.granted)
     asked = _ask(view, aim, memory.asked, case.now, is_shut=is_shut)
     aim = replace(aim, shape=asked.shape if asked is not None else "")
     freed = releases(reserved, case.reserved, view.loads)
@@ -124,7 +125,7 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     going = being_removed(view, present)
     held = len(held_by_us(view)) if view.pool.spec.strategy is Strategy.ANNOTATE else present.total()
     allowed = removal_limit(memory, held - going, case.now)
-    holding = hold(view, free, aim, staying, going + allowed, _to_come(view, case))
+    holding = hold(view, free, aim, staying, going + allowed, to_come)
     actions: tuple[Action, ...]
     too_small: tuple[str, ...] = ()
     match view.pool.spec.strategy:
@@ -208,7 +209,14 @@ def _removals(view: PoolView, case: Case, memory: PoolMemory) -> Iterator[Remove
 
 
 def _aim(
-    view: PoolView, case: Case, free: int, reserved: int, asked: int, allowance: int | None, granted: int | None
+    view: PoolView,
+    case: Case,
+    to_come: Sequence[Node],
+    free: int,
+    reserved: int,
+    asked: int,
+    allowance: int | None,
+    granted: int | None,
 ) -> Target:
     """What the pool is after; one whose nodes all belong to older pools only gives back what it has.
 
@@ -219,13 +227,13 @@ def _aim(
     if not view.claim.nodes and (view.claim.lost or view.claim.within is not None):
         return Target(0, 0, because=conflict(view))
     census = view.census
-    joining, to_come = census.by_state[NodeState.JOINING], _to_come(view, case)
+    joining = census.count(NodeState.JOINING)
     supply = Supply(
         busy=census.count(NodeState.BUSY),
         holdable=free,
         reserved=reserved,
-        joining=len(joining),
-        carried=len(joining) - len(to_come),
+        joining=joining,
+        carried=joining - len(to_come),
         taken=taken_on_their_way(to_come, partial(size_to_come, view), case.reserved.unplaced),
         preflight=census.count(NodeState.PREFLIGHT),
         total=census.total,

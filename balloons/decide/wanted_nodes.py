@@ -199,7 +199,7 @@ class Holding:
 
 
 def hold(
-    view: PoolView, free: Sequence[Node], aim: Target, staying: Sequence[Pod], limit: int, to_come: Sequence[Node] = ()
+    view: PoolView, free: Sequence[Node], aim: Target, staying: Sequence[Pod], limit: int, to_come: Sequence[Node]
 ) -> Holding:
     """Spread as many balloons as the `aim` holds over the `free` nodes.
 
