@@ -53,16 +53,19 @@ class Brake:
     """... and errors of the worst server."""
 
     def pulled(self, now_s: float, joining: int, errors_per_s: float) -> "Brake":
-        """Once more; what was longer ago than ten times the shortest distance of two pulls is another matter."""
-        is_first = self.pulled_s is None or now_s - self.pulled_s > ROW * EVERY_S
-        if is_first or not self.pulls:
+        """Once more."""
+        if not (self.pulls and self._is_in_row(now_s)):
             return Brake(pulled_s=now_s, pulls=1, joining=joining, errors_per_s=errors_per_s)
         return replace(self, pulled_s=now_s, pulls=self.pulls + 1)
 
-    def has_not_helped(self, joining: int, errors_per_s: float) -> bool:
+    def has_not_helped(self, now_s: float, joining: int, errors_per_s: float) -> bool:
         """Whether two pulls left half of the joins, and as many errors as there were: these are not of joins."""
-        is_proven = self.pulls >= ENOUGH and joining <= FEWER * self.joining
+        is_proven = self.pulls >= ENOUGH and self._is_in_row(now_s) and joining <= FEWER * self.joining
         return is_proven and errors_per_s >= SAME * self.errors_per_s
+
+    def _is_in_row(self, now_s: float) -> bool:
+        """What was longer ago than ten times the shortest distance of two pulls is another matter."""
+        return self.pulled_s is not None and now_s - self.pulled_s <= ROW * EVERY_S
 
     def left_s(self, now_s: float, join_s: float) -> float:
         """How long nothing is let in any more: half a join, or quick joins would all have ended before the next."""

@@ -71,14 +71,20 @@ def test_what_was_never_pulled_or_long_ago_holds_nothing_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pulls", "joining", "per_s", "has_not_helped"),
-    [(2, 50, 0.8, True), (1, 50, 0.8, False), (2, 51, 0.8, False), (2, 50, 0.79, False)],
+    ("pulls", "joining", "per_s", "ago_s", "has_not_helped"),
+    [
+        (2, 50, 0.8, 300.0, True),
+        (1, 50, 0.8, 300.0, False),
+        (2, 51, 0.8, 300.0, False),
+        (2, 50, 0.79, 300.0, False),
+        (2, 50, 0.8, 300.1, False),
+    ],
 )
 def test_two_pulls_half_of_the_joins_and_as_many_errors_prove_that_these_are_not_of_joins(
-    pulls: int, joining: int, per_s: float, *, has_not_helped: bool
+    pulls: int, joining: int, per_s: float, ago_s: float, *, has_not_helped: bool
 ) -> None:
-    brake = error_brake.Brake(pulled_s=0.0, pulls=pulls, joining=100, errors_per_s=1.0)
-    assert brake.has_not_helped(joining, per_s) is has_not_helped
+    brake = error_brake.Brake(pulled_s=1000.0, pulls=pulls, joining=100, errors_per_s=1.0)
+    assert brake.has_not_helped(1000.0 + ago_s, joining, per_s) is has_not_helped
 
 
 @pytest.mark.parametrize(

@@ -276,6 +276,13 @@ def test_errors_that_two_brakes_left_as_they_were_on_calm_servers_are_others(
     )
 
 
+def test_two_brakes_of_a_scale_up_long_ago_excuse_no_errors_of_this_one() -> None:
+    brake = error_brake.Brake(pulled_s=NOW_S - 3600.0, pulls=2, joining=180, errors_per_s=1.0)
+    after = window_control.braked(with_errors(a_look(index=(1.0, 1.0), brake=brake), 10.0))
+    assert after is not None
+    assert (after.because.reason, after.memory.brake.pulls) == (ThrottleReason.ERRORS, 1)
+
+
 def test_at_the_least_window_errors_pause_it_and_let_it_go_on() -> None:
     brake = error_brake.Brake(pulled_s=NOW_S - 20.0, pulls=1, joining=2, errors_per_s=1.0)
     paused = replace(brake, pulled_s=NOW_S - 14.5)
