@@ -33,14 +33,15 @@ def starting(window: float = 100.0, **more: object) -> LawInput:
     return a_look(window, **{"is_slow_start": True, "doubled_s": 0.0, **more})  # type: ignore[arg-type]
 
 
-def test_a_window_at_its_least_does_not_fall_while_nothing_is_seen() -> None:
-    facts = with_health(a_look(window=2.0, blind_since_s=NOW_S - 100.0), fresh=(), traces=())
+@pytest.mark.parametrize("blind_since_s", [None, NOW_S - 100.0])
+def test_a_window_at_its_least_does_not_fall_while_nothing_is_seen(blind_since_s: float | None) -> None:
+    facts = with_health(a_look(window=2.0, joining=0, blind_since_s=blind_since_s), fresh=(), traces=())
     after = window_control.blind(facts)
     assert after is not None
     assert (after.memory.window, after.because.reason) == (2.0, ThrottleReason.SIGNALS_LOST)
 
 
-@pytest.mark.parametrize(("joining", "window"), [(0, 1.0), (1, 1.0), (7, 7.0), (200, 100.0)])
+@pytest.mark.parametrize(("joining", "window"), [(0, 2.0), (1, 2.0), (7, 7.0), (200, 100.0)])
 def test_who_goes_blind_holds_what_is_in_flight_and_no_more_than_the_window(joining: int, window: float) -> None:
     after = window_control.blind(with_health(a_look(joining=joining), fresh=(), traces=()))
     assert after is not None
