@@ -12,7 +12,7 @@ are exact.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from throttler.api.throttle import GateLever, JoinThrottle, Levers
@@ -83,7 +83,7 @@ class GateMemory:
 
     since: HeldSince = field(default_factory=HeldSince)
     released_s: float | None = None
-    """When pods were last let go, monotonic."""
+    """When pods were last let go, monotonic; None as well while not all of them are."""
     released: frozenset[str] = frozenset()
     """Pods (by uid) that were let go and still look held: the write is under way, its answer was lost, or the view has
     not heard of it. They are let go again at each look, and counted as released from the first (`JoinWorld`)."""
@@ -265,6 +265,18 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
         )
         decision, memory = release_gates(demand, settings, context.room, memory, context.scene.moment)
         return (decision,), memory
+
+    def not_begun(self, uids: Iterable[str], memory: GateMemory, before: GateMemory) -> GateMemory:
+        """The memory where the writes of these pods wait still, which are decided anew; `before` that decision."""
+        back = frozenset(uids)
+        if not back & memory.released - before.released:
+            return memory
+        return replace(
+            memory,
+            released=memory.released - (back - before.released),
+            at_once=memory.at_once - (back - before.at_once),
+            released_s=None,
+        )
 
     def at_once(self, rules: JoinRules, scene: LeverScene, memory: GateMemory) -> frozenset[str]:
         """Pods (by uid) that need no machine: those that warm nodes take, and those that were let go for one.

@@ -6,12 +6,15 @@ gates and taints have been released one by one, nor until a busy server has take
 wait for pods. An object is not written again before the caches show our last write, or that of whoever was faster, nor
 for a while after one that failed.
 
+Pods and nodes are let go some at a time, and there may be thousands. Those whose turn has not come are taken back at
+the next decision and decided anew: a throttle that was paused for a moment, or a brake, must not find them gone later.
+
 How users are told: `throttler.kube.write_queue_and_status`; here is what of a throttle's status is news, and how often
 figures go out.
 """
 
 import asyncio
-import enum
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -136,17 +139,10 @@ class _Problem:
     until_s: float
 
 
-class _Job(enum.Enum):
-    """What is written for a throttle at one time, beside each of its ceilings; none waits for another."""
-
-    PODS = "gates"
-    """There may be tens of thousands, and each is one call."""
-    NODES = "taints and labels"
-    """A machine that waits behind them for too long is lost."""
-    NEWS = "status and Events"
-
-    def __str__(self) -> str:
-        return self.value
+NEWS: Place = "status and Events", ObjectKey("", "")
+"""What is written for a throttle beside its objects: none waits for another."""
+RELEASED_KINDS = (NODES.kind, PODS.kind)
+"""Of pods there may be tens of thousands, each is one call, and a node that waits for them too long is lost."""
 
 
 class ThrottleWrites:
@@ -167,13 +163,16 @@ class ThrottleWrites:
         self._metrics = metrics
         self._clock = clock
         self._is_dry_run = is_dry_run
-        self._jobs: WriteJobs[str, _Job | Place] = WriteJobs("throttle", lambda name, job: None)
+        self._jobs: WriteJobs[str, Place] = WriteJobs("throttle", lambda name, place: None)
+        self._waiting: dict[tuple[str, str], dict[Place, Sequence[LeverWrite]]] = {}
+        """By throttle and kind, releases that were not begun."""
+        self._releases = Counter[str]()
+        """By kind, how many are under way."""
         self._rests: dict[Place, _Rest] = {}
         self._problems: dict[tuple[str, Place], _Problem] = {}
         self._newest: dict[str, Turn] = {}
         """Of each throttle: an older one that ends late has nothing to tell any more."""
         self._ceilings_room = asyncio.Semaphore(AT_ONCE)
-        self._nodes_room, self._pods_room = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
 
     @property
     def refused(self) -> frozenset[Place]:
@@ -185,7 +184,7 @@ class ThrottleWrites:
         """Begin to write what is wanted, and what the turn has to tell.
 
         Returns the objects with a ceiling of which an earlier write is under way: what was decided for them now is not
-        written. Releases that are under way are left to end, and new ones to the next call: nothing is decided on them.
+        written. Releases are begun some at a time, until `take_back`.
         """
         if turn is not None:
             self._newest[name] = turn
@@ -195,10 +194,10 @@ class ThrottleWrites:
         if self._is_dry_run:
             self._jobs.show(name, (_told(write) for writes in by_object.values() for write in writes))
             return frozenset()
-        for resource, job, room in ((NODES, _Job.NODES, self._nodes_room), (PODS, _Job.PODS, self._pods_room)):
-            releases = [writes for (kind, _), writes in by_object.items() if kind == resource.kind]
-            if releases and not self._jobs.is_busy(name, job):
-                self._jobs.begin(name, job, self._release(name, releases, room))
+        for kind in RELEASED_KINDS:
+            own = {place: writes for place, writes in by_object.items() if place[0] == kind}
+            self._waiting[name, kind] = {place: own[place] for place in own if not self._jobs.is_busy(name, place)}
+            self._begin_releases(kind)
         ceilings = {place: writes for place, writes in by_object.items() if place[0] in CEILING_KINDS}
         passed_over = frozenset(place for place in ceilings if self._jobs.is_busy(name, place))
         under_way = set(ceilings.keys() - passed_over)
@@ -209,9 +208,26 @@ class ThrottleWrites:
             self._begin_telling(name, turn)
         return passed_over
 
+    def take_back(self) -> Mapping[str, Collection[ObjectKey]]:
+        """Releases that were not begun are made no more, unless they are decided anew.
+
+        Returns the pods among them, by throttle.
+        """
+        waiting, self._waiting = self._waiting, {}
+        return {name: [key for _, key in own] for (name, kind), own in waiting.items() if kind == PODS.kind}
+
+    def _begin_releases(self, kind: str) -> None:
+        """As many as there is room for, those of each throttle in turn."""
+        while self._releases[kind] < AT_ONCE and (turn := next((one for one in self._waiting if one[1] == kind), None)):
+            if own := self._waiting.pop(turn):
+                place = next(iter(own))
+                self._releases[kind] += 1
+                self._jobs.begin(turn[0], place, self._release(turn[0], own.pop(place)))
+                self._waiting[turn] = own
+
     def _begin_telling(self, name: str, turn: Turn) -> None:
-        if not self._jobs.is_busy(name, _Job.NEWS):
-            self._jobs.begin(name, _Job.NEWS, self._tell(name, turn))
+        if not self._jobs.is_busy(name, NEWS):
+            self._jobs.begin(name, NEWS, self._tell(name, turn))
 
     async def _tell(self, name: str, turn: Turn) -> None:
         await self._status_writer.write(turn, self._status_writer.due(turn, self._problem(name)))
@@ -234,7 +250,8 @@ class ThrottleWrites:
         }
 
     async def drain(self, timeout_s: float) -> None:
-        """Let writes under way finish; what takes longer is cancelled."""
+        """Let writes under way finish; what takes longer is cancelled, and what was not begun is left to others."""
+        self.take_back()
         await self._jobs.drain(timeout_s)
 
     def _open(self, writes: Iterable[LeverWrite]) -> list[LeverWrite]:
@@ -247,25 +264,27 @@ class ThrottleWrites:
             ready += [] if is_resting else [write]
         return ready
 
-    async def _release(self, name: str, releases: Iterable[Sequence[LeverWrite]], room: asyncio.Semaphore) -> None:
-        await asyncio.gather(*(self._write(name, writes, self._releasing, room) for writes in releases))
+    async def _release(self, name: str, writes: Sequence[LeverWrite]) -> None:
+        kind = writes[0].kind
+        try:
+            await self._write(name, writes, self._releasing)
+        finally:
+            self._releases[kind] -= 1
+            self._begin_releases(kind)
 
     async def _write_ceiling(
         self, name: str, writes: Sequence[LeverWrite], under_way: set[Place], turn: Turn | None
     ) -> None:
         """The last of a turn's ceilings that are `under_way` to end has the turn told."""
-        await self._write(name, writes, self._writer, self._ceilings_room)
+        async with self._ceilings_room:
+            await self._write(name, writes, self._writer)
         under_way.discard((writes[0].kind, writes[0].key))
         if turn is not None and not under_way and self._newest.get(name) is turn:
             self._begin_telling(name, turn)
 
-    async def _write(
-        self, name: str, writes: Sequence[LeverWrite], writer: LeverWriter, room: asyncio.Semaphore
-    ) -> None:
+    async def _write(self, name: str, writes: Sequence[LeverWrite], writer: LeverWriter) -> None:
         """The writes of one object."""
-        async with room:
-            results = await writer.carry_out(writes)
-        for result in results:
+        for result in await writer.carry_out(writes):
             self._noted(name, result)
 
     def _noted(self, name: str, result: WriteResult) -> None:

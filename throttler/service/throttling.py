@@ -17,13 +17,14 @@ from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.lever import Clocks, Lane, LeverMemory, LeverScene, PoolGrowth
+from throttler.levers.scheduling_gate import SCHEDULING_GATES
 from throttler.scraping.signal_watch import SignalWatches
 from throttler.service.all_levers import CEILINGS, leftover_writes
 from throttler.service.restore_all import InForce
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_watches import ThrottleWatches
 from throttler.service.throttle_write_queue import Place, ThrottleWrites
-from throttler.service.tick import Memories, TickView, Turn, decide_throttles
+from throttler.service.tick import Memories, ThrottleMemory, TickView, Turn, decide_throttles
 
 BUSY_S = 2.0
 """How soon to look again while anything waits or is in flight: readings come every five seconds."""
@@ -35,6 +36,8 @@ meanwhile, so the API servers answer: a right is missing, or a conversion webhoo
 LEAVING_S = 60.0
 """A throttle that was deleted, cannot be read any more, or no longer names a taint, a label or the nodes with it, gives
 back what it held until nothing has been left for so long."""
+LEAVING = " (leaving)"
+"""Behind its name, in whose name is written what such a throttle gives back."""
 NOBODY = "(nobody)"
 """In whose name leftovers are written; no object can have this name."""
 
@@ -74,6 +77,8 @@ class Throttling:
         self._clock = clock
         self._wall = wall
         self._memories: Memories = {}
+        self._memories_before: Memories = {}
+        """What the last tick began with."""
         self._known: dict[str, JoinThrottle] = {}
         self._leaving: dict[str, tuple[JoinThrottle, float]] = {}
         self._told: dict[str, tuple[str, str]] = {}
@@ -106,6 +111,7 @@ class Throttling:
         self._metrics.forbidden(self._watches.is_forbidden)
         self._metrics.watches(self._watches.states)
         self._sources.follow(())
+        self._writes.take_back()
         self._memories, self._told = {}, {}
         if self._watches.is_known:
             # One that is deleted while nobody leads is to be given back by whoever leads next.
@@ -124,6 +130,7 @@ class Throttling:
         """Decide for all throttles and begin to write; gives the lanes of Headroom, None without a throttle."""
         self._metrics.forbidden(self._watches.is_forbidden)
         self._metrics.watches(self._watches.states)
+        self._take_back(cluster.unplaced)
         if not self._watches.is_known:
             # There may be a throttle: what grows now could not be taken back.
             self._complete_at = self._usable_at = self._clock()
@@ -141,6 +148,19 @@ class Throttling:
         return tuple(turn.lane for turn in turns if turn.lane is not None)
 
     # --- one tick ---
+
+    def _take_back(self, unplaced: Iterable[Pod]) -> None:
+        """Releases that were not begun are decided anew: of these pods is remembered what was before."""
+        for owner, keys in self._writes.take_back().items():
+            name = owner.removesuffix(LEAVING)
+            memory, before = self._memories.get(name), self._memories_before.get(name, ThrottleMemory())
+            if memory is not None:
+                lever, pods = SCHEDULING_GATES, {*keys}
+                uids = [pod.uid for pod in unplaced if pod.key in pods]
+                gates = lever.not_begun(uids, lever.remembered(memory.levers), lever.remembered(before.levers))
+                levers = LeverMemory({**memory.levers.by_lever, lever.FIELD: gates})
+                self._memories = {**self._memories, name: replace(memory, levers=levers)}
+        self._memories_before = self._memories
 
     def _follow(self, stored: Sequence[StoredThrottle]) -> None:
         """Begin and end what the throttles need."""
@@ -208,7 +228,7 @@ class Throttling:
             if passed_over and turn.name in before:
                 self._forget_decisions(turn.name, passed_over, before[turn.name].levers)
         for turn in leaving:
-            self._writes.start(f"{turn.name} (leaving)", turn.lever_writes)
+            self._writes.start(f"{turn.name}{LEAVING}", turn.lever_writes)
         if not view.missing:
             claiming = [turn.stored for turn in (*turns, *leaving) if isinstance(turn.stored, JoinThrottle)]
             self._writes.start(NOBODY, leftover_writes(view.scene, claiming))

@@ -207,12 +207,10 @@ async def test_a_ceiling_waits_for_no_release_of_the_same_turn_or_of_one_before(
     assert not scene.start(*(a_release(f"p{number}") for number in range(10 * AT_ONCE)), a_write("a"))
     await asyncio.sleep(1.1)
     assert ("a", "") in scene.writer.sent
-    assert not scene.start(a_release("late"), a_write("a", version="2", note="raised")), "ceilings are planned on"
+    assert not scene.start(a_write("a", version="2", note="raised")), "ceilings are planned on"
     await asyncio.sleep(1.1)
     assert ("a", "raised") in scene.writer.sent
     assert len(scene.writer.sent) < 10 * AT_ONCE
-    await scene.writes.drain(60)
-    assert ("late", "gate") not in scene.writer.sent, "decided anew when the others are done"
 
 
 async def test_a_node_waits_for_no_pod_that_is_let_go() -> None:
@@ -225,8 +223,38 @@ async def test_a_node_waits_for_no_pod_that_is_let_go() -> None:
     scene.start(*pods, node)
     await asyncio.sleep(1.5)
     assert ("node", "gate") in scene.writer.sent
-    await scene.writes.drain(60)
+    await asyncio.sleep(10)
     assert len(scene.writer.sent) == len(pods) + 1
+
+
+async def test_pods_of_one_throttle_do_not_wait_for_all_of_another() -> None:
+    scene = Scene()
+    scene.writer.takes_s = 1.0
+    scene.start(*(a_release(f"pod-{at}") for at in range(10 * AT_ONCE)))
+    scene.writes.start("other", [a_release("other")])
+    await asyncio.sleep(2.5)
+    assert ("other", "gate") in scene.writer.sent
+
+
+async def test_releases_that_were_not_begun_are_taken_back() -> None:
+    scene = Scene()
+    scene.writer.takes_s = 1.0
+    node = replace(a_release("node"), kind="Node", key=ObjectKey("", "node"))
+    nodes = [replace(node, key=ObjectKey("", f"node-{at}")) for at in range(2 * AT_ONCE)]
+    scene.start(*(a_release(f"pod-{at}") for at in range(AT_ONCE + 2)), *nodes)
+    taken_back = {"default": [ObjectKey("team", f"pod-{at}") for at in range(AT_ONCE, AT_ONCE + 2)]}
+    assert scene.writes.take_back() == taken_back, "no decision on nodes is remembered"
+    await asyncio.sleep(10)
+    assert len(scene.writer.sent) == 2 * AT_ONCE
+    assert scene.writes.take_back() == {}
+
+
+async def test_a_stop_waits_for_no_release_that_was_not_begun() -> None:
+    scene = Scene()
+    scene.writer.takes_s = 1.0
+    scene.start(*(a_release(f"pod-{at}") for at in range(10 * AT_ONCE)))
+    await scene.writes.drain(60)
+    assert len(scene.writer.sent) == AT_ONCE
 
 
 async def test_a_ceiling_waits_for_no_status_and_no_event() -> None:

@@ -11,7 +11,7 @@ from throttler.api.throttle import JoinThrottle
 from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle, decode_throttle
 from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodePool
-from throttler.kube.metadata import LimitedObject, Metadata
+from throttler.kube.metadata import LimitedObject, Metadata, ObjectKey
 from throttler.kube.watch_set import CacheState
 from throttler.levers.lever import Clocks, LeverScene, LeverWrite
 from throttler.service.throttle_write_queue import Place
@@ -125,6 +125,10 @@ class FakeWrites:
         if wanted:
             self.others.setdefault(name, []).extend(wanted)
         return frozenset()
+
+    def take_back(self) -> dict[str, list[ObjectKey]]:
+        """All are begun."""
+        return {}
 
     def forget(self, known: Any) -> None:
         """Nothing is kept."""
