@@ -31,7 +31,7 @@ from balloons.decide.decision_and_reasons import (
 )
 from balloons.decide.one_pool import Case, Outcome, PoolCase, decide_pool
 from balloons.decide.pool_view_and_schedule import PoolDeployments, deployments_by_pool, pool_of, view_of
-from balloons.decide.pools_left_alone import believe, blind, why_left_alone
+from balloons.decide.pools_left_alone import believe, blind, outranked, why_left_alone
 from balloons.decide.release import Reservations, reserve
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import (
@@ -277,6 +277,7 @@ def _look_at_all(
             balloons = [balloon.uid for balloon in snapshot.failed.get(pool.key, ())]
             failed_since = {uid: past.failed_since_s.get(uid, now.monotonic_s) for uid in balloons}
             own = replace(past, late_since_s=late_since, refusals=view.refusals, failed_since_s=failed_since)
+            own = replace(own, outranking=outranked(view, past.outranking, now))
             own, shrunken = believe(view, snapshot.nodes, own, now)
             left_alone = why_left_alone(view, snapshot, settings) or shrunken
             cases.append(PoolCase(view, own, left_alone, is_resting=pool.key in snapshot.resting))

@@ -59,6 +59,10 @@ class Reason(Sentence):
     )
     CONFLICT = "{nodes:node also matches|nodes also match} {other}, which keeps {nodes:|it|them}"
     NO_PRIORITY_CLASS = "PriorityClass {name} {problem}; balloons are neither made nor removed"
+    OUTRANKING = (
+        "balloons are given priority {priority}, accepted are -10 to -1: they would not give way to work, so they are "
+        "removed, and tried again one at a time"
+    )
     REFUSED = "the API server refuses balloons: {message}"
     NO_NODES = "no node matches the selector"
     NO_SHAPE = "no node shows how large a balloon must be: set shape.type Explicit, or wait for a node"
@@ -209,6 +213,17 @@ class AskedShape:
 
 
 @dataclass(frozen=True, slots=True)
+class Outranking:
+    """Balloons were given a `priority` of work's, so many `times` in a row; when the youngest was made (seconds since
+    the epoch), and when one was last there (monotonic)."""
+
+    priority: int
+    newest_s: float
+    last_s: float
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
 class PoolMemory:
     """One pool's memory; times are monotonic seconds.
 
@@ -230,6 +245,8 @@ class PoolMemory:
     """Nodes that refuse balloons or did so lately, by name; None before the first decision."""
     failed_since_s: Mapping[str, float] = field(default_factory=dict)
     """Since when each Failed balloon is known, by uid."""
+    outranking: Outranking | None = None
+    """None unless balloons are given a priority of work's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from balloons.decide.decision_and_reasons import (
 from balloons.decide.pool_view_and_schedule import PoolView, wanted_size
 from balloons.decide.pools_left_alone import (
     conflict,
+    may_try,
     notes,
     recent_removals,
     refusing,
@@ -112,6 +113,10 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     waiting = _asked(view, present.total(), case.buffers_of(view))
     to_come = _to_come(view, case)
     aim = _aim(view, case, to_come, len(free), len(reserved), waiting, allowance, memory.granted)
+    if memory.outranking is not None:
+        held = sum(1 for node in free if (view.loads.get(node.name) or EMPTY).balloons)
+        why = because(Reason.OUTRANKING, priority=memory.outranking.priority)
+        aim = _at_most(aim, held + may_try(memory.outranking, case.now), why)
     asked = _ask(view, aim, memory.asked, case.now, is_shut=is_shut)
     aim = replace(aim, shape=asked.shape if asked is not None else "")
     freed = releases(reserved, case.reserved, view.loads)
@@ -258,6 +263,14 @@ def _without_growth(aim: Target, why: Because) -> Target:
     return replace(
         aim, wait=0, arriving=0, starts=0, lacking=0, granted=0 if aim.granted is not None else None, because=why
     )
+
+
+def _at_most(aim: Target, most: int, why: Because) -> Target:
+    """The same with no more than so many balloons, those included that wait."""
+    hold = min(aim.hold, most)
+    wait = min(aim.wait, most - hold)
+    granted = None if aim.granted is None else min(aim.granted, wait)
+    return replace(_without_growth(aim, why), hold=hold, wait=wait, starts=min(aim.starts, wait), granted=granted)
 
 
 def _ask(view: PoolView, aim: Target, before: AskedShape | None, now: Now, *, is_shut: bool) -> AskedShape | None:

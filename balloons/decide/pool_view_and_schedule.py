@@ -150,6 +150,8 @@ class PoolView:
     """Selectors of older pools that the balloons of each shape must keep off."""
     copies: tuple[str, ...]
     """Names of Deployments that wear the labels of the pool's and are none of them."""
+    outranking: tuple[Pod, ...]
+    """Balloons that were given a priority of work's."""
     leaving: tuple[Pod, ...]
     """Balloons on nodes that an autoscaler is about to remove: what runs there is replaced, or ends."""
 
@@ -246,6 +248,7 @@ def view_of(
         refusals=refusing.refusals,
         alone=refusing.alone,
         copies=labelled.copies,
+        outranking=snapshot.outranking.get(pool.key, ()),
         leaving=tuple(balloon for balloon in census.balloons[NodeState.CLOSED] if balloon.node in going),
         left_out=_left_out(pool, claim, shapes, stored.hosts, refusing, snapshot.nodes, now),
         avoided={

@@ -2,6 +2,8 @@
 
 The lesson behind freezes and the limit on removals: a controller that believes every view has once decided that all
 nodes are gone, and then made it true.
+
+And what keeps balloons that are given a priority of work's from being made over and over.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -9,7 +11,7 @@ from dataclasses import replace
 
 from balloons.api.pool import Strategy
 from balloons.decide.census import NodeState
-from balloons.decide.decision_and_reasons import PoolMemory, Reason
+from balloons.decide.decision_and_reasons import Outranking, PoolMemory, Reason
 from balloons.decide.pool_view_and_schedule import PoolView, Short
 from balloons.decide.settings import DecideSettings
 from balloons.view.index_and_snapshot import Now, Snapshot
@@ -35,6 +37,10 @@ FREEZE_S = 300.0
 """How long a shrunken view must last before it is believed."""
 STALE_AFTER_S = 75.0
 """A view older than this moves nothing; a quiet watch is silent for up to a minute (decision 0006)."""
+
+FIRST_TRY_S, LONGEST_TRY_S = 10.0, 4 * 3600.0
+"""After balloons with a priority of work's are gone. At first their class may just have been mended; later each try may
+cost work its place for nothing."""
 
 
 def why_left_alone(view: PoolView, snapshot: Snapshot, settings: DecideSettings) -> Because | None:
@@ -181,6 +187,23 @@ def believe(
         return replace(memory, valued=valued, shrunken_since_s=None), None
     frozen = because(Reason.SHRUNKEN_VIEW, gone=gone, before=len(before), wait=wait_s)
     return replace(memory, shrunken_since_s=since_s), frozen
+
+
+def outranked(view: PoolView, before: Outranking | None, now: Now) -> Outranking | None:
+    """What is known of balloons that are given a priority of work's; forgotten once a younger one has another."""
+    if there := view.outranking:
+        newest_s, now_s = max(balloon.created_s for balloon in there), now.monotonic_s
+        is_again = before is not None and now_s - before.last_s >= FIRST_TRY_S
+        times = (before.times if before is not None else 1) + is_again
+        return Outranking(max(balloon.priority for balloon in there), newest_s, now_s, times)
+    good = (*view.unbound, *view.claim.strays, *(b for balloons in view.census.balloons.values() for b in balloons))
+    return None if before is None or any(balloon.created_s > before.newest_s for balloon in good) else before
+
+
+def may_try(outranking: Outranking, now: Now) -> bool:
+    """Whether it is time to make one balloon more than there are."""
+    wait_s = float(min(LONGEST_TRY_S, FIRST_TRY_S * 2 ** min(outranking.times - 1, 16)))
+    return now.monotonic_s - outranking.last_s >= wait_s
 
 
 def removal_limit(memory: PoolMemory, balloons: int, now: Now) -> int:

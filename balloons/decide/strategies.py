@@ -119,7 +119,8 @@ def inflate(
 
 def lowered(view: PoolView, own: PoolBuffers, buffer_version: str, why: Because, gone: int) -> tuple[ApplyObject, ...]:
     """What even a pool that is left alone must do: what waits for a node may not make the cluster outgrow `maxSize`,
-    and balloons that are made for a node that refuses them, one after the other, must come to an end.
+    and balloons that are made for a node that refuses them, one after the other, must come to an end. So must those
+    that give way to no work.
 
     Only as many are taken away as are seen waiting, which a ReplicaSet removes first, or as are made in vain, so that
     no balloon that holds a node goes; nothing else of the Deployments changes. `gone` nodes are missed, perhaps there.
@@ -132,6 +133,7 @@ def lowered(view: PoolView, own: PoolBuffers, buffer_version: str, why: Because,
     present = balloons_by_shape(view)
     refused = Counter([b.shape for b in view.census.balloons[NodeState.SICK] if b.node in view.alone])
     waiting = Counter([balloon.shape for balloon in view.unbound])
+    outranking = Counter([balloon.shape for balloon in view.outranking])
     surplus = _surplus(view, present.total(), waiting.total(), gone)
     sought = sum(view.refusals[name].is_sought for name in view.alone)
     actions = []
@@ -141,7 +143,7 @@ def lowered(view: PoolView, own: PoolBuffers, buffer_version: str, why: Because,
         in_vain = max(0, min(sought, stored.replicas - present[name] + refused[name] - waiting[name]))
         sought -= in_vain
         wanted = present[name] + waiting[name] - taken
-        replicas = stored.replicas - max(in_vain, min(taken, stored.replicas - wanted))
+        replicas = stored.replicas - max(in_vain, outranking[name], min(taken, stored.replicas - wanted))
         if replicas < stored.replicas and not stored.is_being_lowered:
             actions.append(resized(stored, replicas, why))
     return tuple(actions)

@@ -40,6 +40,7 @@ _STUCK = {
     Reason.INVALID,
     Reason.NOT_SERVED,
     Reason.BOUND,
+    Reason.OUTRANKING,
     Reason.REFUSED,
     Reason.CONFLICT,
     Reason.NO_PRIORITY_CLASS,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -124,8 +124,9 @@ class Snapshot:
 
     `missing` names the caches that are not complete (never listed, or lost their watch); empty means that the view
     is complete. `loads` has no entry for nodes without pods. `unbound` are balloon pods without a node, `failed` those
-    that failed, `waiting` real pods without a node. `invalid` maps pools that break a rule to the sentence that says
-    so, `refused` those that are not served or break a bound of the operator.
+    that failed, `outranking` those that were given a priority of work's, `waiting` real pods without a node. `invalid`
+    maps pools that break a rule to the sentence that says so, `refused` those that are not served or break a bound of
+    the operator.
     """
 
     missing: tuple[str, ...] = ()
@@ -137,6 +138,7 @@ class Snapshot:
     loads: Mapping[str, NodeLoad] = field(default_factory=dict)
     unbound: Mapping[ObjectKey, tuple[Pod, ...]] = field(default_factory=dict)
     failed: Mapping[ObjectKey, tuple[FailedBalloon, ...]] = field(default_factory=dict)
+    outranking: Mapping[ObjectKey, tuple[Pod, ...]] = field(default_factory=dict)
     waiting: tuple[Pod, ...] = ()
     deployments: Mapping[ObjectKey, Deployment] = field(default_factory=dict)
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
@@ -203,6 +205,7 @@ class Index:
         self._unbound_now: dict[ObjectKey, tuple[Pod, ...]] = {}
         self._failed: dict[ObjectKey, FailedBalloon] = {}
         self._failed_now: dict[ObjectKey, tuple[FailedBalloon, ...]] | None = {}
+        self._outranking: dict[ObjectKey, Pod] = {}
         self._pools: dict[ObjectKey, StoredPool] = {}
         self._deployments: dict[ObjectKey, Deployment] = {}
         self._classes: dict[str, PriorityClass] = {}
@@ -297,6 +300,7 @@ class Index:
             loads=self._loads,
             unbound=self._unbound_now.copy(),
             failed=self._failed_now or {},
+            outranking=_by_pool(pod for pod in self._outranking.values() if not pod.is_terminating),
             waiting=self._waiting_now or (),
             deployments=self._deployments.copy(),
             priority_classes=self._classes.copy(),
@@ -353,18 +357,30 @@ class Index:
         elif before is not None:
             filed.pop(key_of(before.metadata), None)
 
+    def _outranks(self, pod: Pod) -> bool:
+        """Whether it is a balloon with a priority at which it takes work's place and gives way to none: its class was
+        another one when it was made, or a webhook gave it another."""
+        is_of_ours = pod.kind is PodKind.WORK and bool(pod.pool) and pod.priority >= 0 and not pod.is_finished
+        return is_of_ours and self._tenancy.serves(pod.key.namespace) and is_of_its_pool(pod)
+
     def _file(self, pod: Pod) -> None:
+        is_outranking = self._outranks(pod)
+        if is_outranking:
+            self._outranking[pod.key] = pod
+        else:
+            self._outranking.pop(pod.key, None)
         if pod.node:
             self._pods.setdefault(pod.node, {})[pod.key] = pod
             self._dirty[pod.node] = None
         elif pod.kind is PodKind.BALLOON:
             self._unbound.setdefault(pool_of(pod), {})[pod.key] = pod
             self._unbound_now.pop(pool_of(pod), None)
-        elif pod.kind is PodKind.WORK and not pod.is_finished:
+        elif pod.kind is PodKind.WORK and not (pod.is_finished or is_outranking):
             self._waiting[pod.key] = pod
             self._waiting_now = None
 
     def _unfile(self, pod: Pod) -> None:
+        self._outranking.pop(pod.key, None)
         if pod.node:
             self._pods.get(pod.node, {}).pop(pod.key, None)
             self._dirty[pod.node] = None
@@ -416,11 +432,14 @@ class Index:
             del self._unbound[pool]
 
 
-def _by_pool(failed: Iterable[FailedBalloon]) -> dict[ObjectKey, tuple[FailedBalloon, ...]]:
-    by_pool: dict[ObjectKey, list[FailedBalloon]] = {}
-    for balloon in failed:
+Balloon = TypeVar("Balloon", FailedBalloon, Pod)
+
+
+def _by_pool(balloons: Iterable[Balloon]) -> dict[ObjectKey, tuple[Balloon, ...]]:
+    by_pool: dict[ObjectKey, list[Balloon]] = {}
+    for balloon in balloons:
         by_pool.setdefault(ObjectKey(balloon.key.namespace, balloon.pool), []).append(balloon)
-    return {pool: tuple(balloons) for pool, balloons in by_pool.items()}
+    return {pool: tuple(own) for pool, own in by_pool.items()}
 
 
 def _place(pod: Pod) -> tuple[str, PodKind, str, bool]:
