@@ -36,8 +36,8 @@ from balloons.decide.release import Reservations, reserve
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import (
     PoolBuffers,
+    bound_of,
     buffers_by_pool,
-    is_bounded,
     let_go,
     lowered_buffers_unseen,
     lowered_unseen,
@@ -84,7 +84,7 @@ class Purse:
         """The pool starts so many."""
         lane = self._lane_of(pool)
         if lane is not None and (left := self._left[lane]) is not None:
-            self._left[lane] = max(0, left - started)
+            self._left[lane] = left - started
 
     def _lane_of(self, pool: BalloonPool) -> int | None:
         """The first lane that may be the pool's: where its labels do not tell, it is paced rather than not."""
@@ -238,15 +238,16 @@ def _unseen(snapshot: Snapshot, memory: Memory, left_alone: Because) -> tuple[li
     for key, pool in sorted(snapshot.pools.items()):
         actions: list[Action] = []
         try:
-            if sees_nodes and is_bounded(pool):
+            if sees_nodes and bound_of(pool) is not None:
                 away = sum(not node.is_ready for node, _ in snapshot.claims[key].nodes)
                 for stored in deployments.get(key, PoolDeployments()).own.values():
                     unseen[stored.key], lower = lowered_unseen(stored, memory.unseen.get(stored.key), away, left_alone)
                     actions += lower
-            if sees_nodes and version and is_bounded(pool, Strategy.CAPACITY_BUFFER):
+            most_nodes = bound_of(pool, Strategy.CAPACITY_BUFFER)
+            if sees_nodes and version and most_nodes is not None:
                 own, nodes = buffers.get(key, PoolBuffers()), len(snapshot.claims[key].nodes)
                 before = memory.unseen_buffers.get(key)
-                unseen_buffers[key], lower = lowered_buffers_unseen(pool, own, version, before, nodes, left_alone)
+                unseen_buffers[key], lower = lowered_buffers_unseen(most_nodes, own, version, before, nodes, left_alone)
                 actions += lower
             decisions.append(_frozen(pool, left_alone, actions))
         except Exception as error:  # noqa: BLE001 - one pool's error never changes another's decision

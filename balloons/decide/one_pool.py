@@ -108,7 +108,7 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     taken, holdable = case.reserved.taker, view.census.holdable
     reserved = [node for node in holdable if node.name in taken]
     left_to_work = {node.name for node in reserved} | _for_work_to_come(view, case)
-    free = [node for node in holdable if node.name not in left_to_work] if left_to_work else holdable
+    free = [node for node in holdable if node.name not in left_to_work]
     present = balloons_by_shape(view)
     waiting = _asked(view, present.total(), case.buffers_of(view))
     to_come = _to_come(view, case)

@@ -96,7 +96,8 @@ def wanted_size(spec: PoolSpec, schedule: Schedule | None) -> int | None:
     source: PoolSpec | Schedule = schedule or spec
     size = source.size
     if size is None and source.size_percent is not None:
-        size = percent_of(source.size_percent, spec.max_size or 0)
+        assert spec.max_size is not None, "a pool whose percents are of nothing is invalid"
+        size = percent_of(source.size_percent, spec.max_size)
     return None if size is None else max(size, spec.min_size)
 
 
@@ -169,7 +170,7 @@ class PoolView:
         """Whether the autoscaler sees that no balloon fits there and buys another node for one that waits, however new
         this one is. It expects a device of which there is none at all to be named yet."""
         short = self.short.get(node.name)
-        return short is not None and (not short.device or node.allocatable.get(short.device, 0) > 0)
+        return short is not None and (not short.device or bool(node.allocatable.get(short.device)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,23 +221,21 @@ def view_of(
     if not counted:
         census = census.corrected(fitting.free_beside_work(census))
     schedule = active_schedule(pool.spec.schedules, now.wall)
-    refusing = _Refusing({}, frozenset(), census)
-    if past.refusals or snapshot.failed.get(pool.key) or any(stored.hosts.values()):
-        refusing = _refusing(pool, census, snapshot, past.refusals, stored.hosts, schedule, now)
-        census = refusing.census
+    refusing = _refusing(pool, census, snapshot, past.refusals, stored.hosts, schedule, now)
+    census = refusing.census
     short = fitting.short(census, has_balloons=pool.spec.strategy is Strategy.BALLOON)
     going = {node.name for node in census.by_state[NodeState.CLOSED] if is_leaving(node)}
-    tainted = _tainted(census)
+    lacking, tainted = [snapshot.nodes[name] for name in short], _tainted(census)
     late = (
         *((node.uid, state) for state in _ON_THEIR_WAY for node in census.by_state[state] if node.is_ready),
-        *((snapshot.nodes[name].uid, NodeState.SICK) for name in short),
+        *((node.uid, NodeState.SICK) for node in lacking),
         *((node.uid, NodeState.CLOSED) for node in tainted),
     )
     late_s = {one: now.monotonic_s - past.late_since_s.get(one, now.monotonic_s) for one in late}
     return PoolView(
         pool=pool,
         claim=claim,
-        census=census.corrected(_aged(census, short, tainted, rules, late_s)),
+        census=census.corrected(_aged(census, lacking, tainted, rules, late_s)),
         shapes=shapes,
         schedule=schedule,
         unbound=tuple(pod for pod in snapshot.unbound.get(pool.key, ()) if not pod.is_terminating),
@@ -458,7 +457,7 @@ def _left_behind(census: Census, snapshot: Snapshot) -> dict[str, NodeState]:
     pool, perhaps the same by a new name, can hold them then."""
     behind = {}
     for node in census.by_state[NodeState.SCAVENGED]:
-        load = snapshot.loads.get(node.name) or EMPTY
+        load = snapshot.loads[node.name]
         pools = {ObjectKey(balloon.key.namespace, balloon.pool) for balloon in load.balloons}
         is_stored = any(
             pool in stored for stored in (snapshot.pools, snapshot.invalid, snapshot.refused) for pool in pools
@@ -477,26 +476,24 @@ def _tainted(census: Census) -> list[Node]:
 
 def _aged(
     census: Census,
-    short: Mapping[str, Short],
-    tainted: Sequence[Node],
+    short: Iterable[Node],
+    tainted: Iterable[Node],
     rules: Rules,
     late_s: Mapping[Late, float],
 ) -> dict[str, NodeState]:
-    """What becomes of nodes that are short of something, of held ones with a taint, and of those that have been on
+    """What becomes of nodes that are `short` of something, of held ones with a taint, and of those that have been on
     their way for too long."""
-    states = dict.fromkeys(short, NodeState.SICK)
+    states: dict[str, NodeState] = {}
     for node in tainted:
-        if late_s.get((node.uid, NodeState.CLOSED), 0.0) < rules.grace_s:
+        if late_s[node.uid, NodeState.CLOSED] < rules.grace_s:
             states[node.name] = NodeState.JOINING
-    for state in (NodeState.WARM, NodeState.IDLE) if short else ():
-        for node in census.by_state[state]:
-            is_new = rules.wall_s - node.created_s < JOIN_LIMIT_S
-            short_s = late_s.get((node.uid, NodeState.SICK), 0.0)
-            if node.name in short and (is_new or short_s < rules.grace_s):
-                states[node.name] = NodeState.JOINING
+    for node in short:
+        is_new = rules.wall_s - node.created_s < JOIN_LIMIT_S
+        is_expected = is_new or late_s[node.uid, NodeState.SICK] < rules.grace_s
+        states[node.name] = NodeState.JOINING if is_expected else NodeState.SICK
     for state, limit_s in ((NodeState.PREFLIGHT, PREFLIGHT_LIMIT_S), (NodeState.JOINING, JOIN_LIMIT_S)):
         for node in census.by_state[state]:
-            if node.is_ready and late_s.get((node.uid, state), 0.0) >= limit_s:
+            if node.is_ready and late_s[node.uid, state] >= limit_s:
                 states[node.name] = NodeState.SICK
     return states
 

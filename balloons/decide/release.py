@@ -13,7 +13,7 @@ is faster. Which pod goes where stays the scheduler's choice; here it is only co
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cmp_to_key
-from math import ceil, log2
+from math import ceil
 
 from balloons.view.index_and_snapshot import Now
 from balloons.view.node_load_and_devices import EMPTY, NodeLoad
@@ -105,7 +105,7 @@ def room_without_balloon(node: Node, load: NodeLoad) -> Resources:
 
 def how_many(wanted: PodClass, room: Resources) -> int:
     """How many pods of the class fit into the room."""
-    counts = [room.get(name, 0) // milli for name, milli in wanted.requests.items() if milli > 0]
+    counts = [room.get(name, 0) // milli for name, milli in wanted.requests.items() if milli]
     most = min(counts, default=0)
     return min(most, 1) if wanted.is_one_per_node else most
 
@@ -195,7 +195,7 @@ def _turn(balloon: Pod, wall_s: float) -> _Turn:
 
 
 def _rank(age_s: float) -> int:
-    return int(log2(age_s * 1e9)) if age_s > 0 else -1
+    return max(0, int(age_s * 1e9)).bit_length()
 
 
 def _compared(one: _Turn, other: _Turn) -> int:

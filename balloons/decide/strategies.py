@@ -187,10 +187,10 @@ def resized(
     return ApplyObject(key_of(stored.metadata), api_version, kind, changed, replicas, why)
 
 
-def is_bounded(pool: BalloonPool, strategy: Strategy = Strategy.BALLOON) -> bool:
-    """Whether what waits for a node by this strategy could make the cluster outgrow what the pool may have."""
+def bound_of(pool: BalloonPool, strategy: Strategy = Strategy.BALLOON) -> int | None:
+    """How many nodes the pool may have, where what waits for one by this strategy could make the cluster outgrow it."""
     spec = pool.spec
-    return spec.strategy is strategy and spec.mode is Mode.HEADROOM and spec.max_size is not None
+    return spec.max_size if spec.strategy is strategy and spec.mode is Mode.HEADROOM else None
 
 
 def lowered_unseen(
@@ -217,13 +217,19 @@ def lowered_unseen(
 
 
 def lowered_buffers_unseen(
-    pool: BalloonPool, own: PoolBuffers, buffer_version: str, before: UnseenBuffers | None, nodes: int, why: Because
+    most_nodes: int,
+    own: PoolBuffers,
+    buffer_version: str,
+    before: UnseenBuffers | None,
+    nodes: int,
+    why: Because,
 ) -> tuple[UnseenBuffers, tuple[ApplyObject, ...]]:
     """The same where the autoscaler keeps room: of its units only pods show which are taken. But it orders no node for
-    one that is free, so each of the `nodes` beyond what the pool may have stands for a unit that work has taken."""
+    one that is free, so each of the `nodes` beyond the `most_nodes` that the pool may have stands for a unit that work
+    has taken."""
     units = {key_of(stored.metadata): _units(stored) for stored in own.buffers.values()}
     if before is None:
-        return UnseenBuffers(max(nodes, pool.spec.max_size or 0), units), ()
+        return UnseenBuffers(max(nodes, most_nodes), units), ()
     taken, actions = max(0, nodes - before.most_nodes), []
     for _, stored in sorted(own.buffers.items()):
         key = key_of(stored.metadata)
@@ -237,7 +243,7 @@ def lowered_buffers_unseen(
 
 def _surplus(view: PoolView, present: int, waiting: int, gone: int) -> int:
     """How many of the balloons that wait would make the cluster outgrow `maxSize`."""
-    census, max_size = view.census, view.pool.spec.max_size if is_bounded(view.pool) else None
+    census, max_size = view.census, bound_of(view.pool)
     if max_size is None:
         return 0
     carrying = {b.node for balloons in census.balloons.values() for b in balloons}
@@ -415,7 +421,7 @@ def _buffers_left(own: PoolBuffers, buffer_version: str, kept: Collection[str]) 
     ):
         for shape, stored in sorted(objects.items()):
             if shape not in kept:
-                metadata, why = stored.metadata, because(Reason.SHRINKING, surplus=stored.spec.get("replicas", 0))
+                metadata, why = stored.metadata, because(Reason.SHRINKING, surplus=_units(stored))
                 key = key_of(metadata)
                 yield DeleteObject(key, api_version, kind, metadata.uid, metadata.resource_version, why)
 
@@ -482,10 +488,8 @@ def _is_done(node: Node, owner: str) -> bool:
 
 def _choose(view: PoolView, wanted: int) -> Sequence[Node]:
     """Annotated nodes first, then as the zones need."""
-    warm, idle = view.census.by_state[NodeState.WARM], view.census.by_state[NodeState.IDLE]
-    if wanted <= len(warm):
-        return choose_nodes(warm, {}, wanted)
-    return [*warm, *choose_nodes(idle, {}, wanted - len(warm))]
+    chosen = choose_nodes(view.census.by_state[NodeState.WARM], {}, wanted)
+    return chosen + choose_nodes(view.census.by_state[NodeState.IDLE], {}, wanted - len(chosen))
 
 
 def _keep(node: Node, owner: str, why: Because) -> AnnotateNode:

@@ -160,11 +160,9 @@ def choose_nodes(holdable: Sequence[Node], loads: Mapping[str, NodeLoad], wanted
     if wanted >= len(holdable):
         return list(holdable)
     held = [node for node in holdable if (loads.get(node.name) or EMPTY).balloons]
-    if len(held) >= wanted:
-        return _balanced(held, wanted, Counter())
     free = [node for node in holdable if not (loads.get(node.name) or EMPTY).balloons]
-    counts = Counter(node.zone for node in held)
-    return held + _balanced(free, wanted - len(held), counts)
+    chosen = _balanced(held, min(wanted, len(held)), Counter())
+    return chosen + _balanced(free, wanted - len(chosen), Counter(node.zone for node in chosen))
 
 
 def _balanced(nodes: Iterable[Node], wanted: int, counts: Counter[str]) -> list[Node]:

@@ -141,10 +141,9 @@ def test_a_buffer_without_a_max_size_stays_while_nobody_sees_its_pods() -> None:
     [(9, {}), (11, {"gpu-a": 1}), (14, {"gpu-a": 0, "gpu-b": 1}), (99, {"gpu-a": 0, "gpu-b": 0})],
 )
 def test_each_node_beyond_max_size_takes_one_unit_of_one_of_the_buffers(count: int, left: dict[str, int]) -> None:
-    pool = a_pool(strategy=Strategy.CAPACITY_BUFFER, mode=Mode.HEADROOM, size=6, max_size=9)
     own = PoolBuffers({shape: StoredObject(Metadata(f"gpu-{shape}", "team-a"), {"replicas": 3}) for shape in "ab"})
-    before, _ = lowered_buffers_unseen(pool, own, "v1beta1", None, 9, because(Reason.PAUSED))
-    _, lowered = lowered_buffers_unseen(pool, own, "v1beta1", before, count, because(Reason.PAUSED))
+    before, _ = lowered_buffers_unseen(9, own, "v1beta1", None, 9, because(Reason.PAUSED))
+    _, lowered = lowered_buffers_unseen(9, own, "v1beta1", before, count, because(Reason.PAUSED))
     assert {action.key.name: action.replicas for action in lowered} == left
 
 
