@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from balloons.api.pool import Mode, PoolNodes, Schedule
+from balloons.api.pool import Mode, PodTemplate, PoolNodes, Schedule
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import ApplyObject, Decision, Memory, PoolDecision, Reason, ReleaseBalloon
 from balloons.decide.settings import DecideSettings
@@ -270,3 +270,23 @@ def test_a_deployment_that_is_made_anew_unseen_is_not_held_to_what_the_former_ha
         story.world.deployments = there
         decided, story.memory = decide(story.world.snapshot(missing=("pods",)), story.memory, SETTINGS, story.now)
         assert decided.pools[0].actions == ()
+
+
+def test_a_deployment_that_keeps_its_size_does_not_shrink() -> None:
+    """Work took a node, another one is held instead, and the image is a new one: no node more is held than wanted."""
+    story = held(2, size=2)
+    story.world.nodes |= nodes(1, "spare")
+    story.world.add(work("job", "n000"))
+    story.world.change_pool(template=PodTemplate(labels={"team": "a"}))
+    (changed,) = [action for action in story.step().pools[0].actions if isinstance(action, ApplyObject)]
+    assert (changed.replicas, changed.because.reason) == (2, Reason.WARMING)
+
+
+@pytest.mark.parametrize("left_alone", [{"paused": True}, {"image": "docker.example/miner"}])
+def test_a_pool_that_is_left_alone_takes_no_allowance_from_the_next(left_alone: dict[str, Any]) -> None:
+    spec: dict[str, Any] = {"mode": Mode.HEADROOM, "max_size": 10, "size": 8}
+    older = a_pool("older", nodes=PoolNodes(LabelSelector({"pool": "older"})), **spec, **left_alone)
+    world = World.of(older, a_pool(created_s=1.0, **spec), nodes=nodes(2))
+    decided, _ = decide(world.snapshot(), Memory(), SETTINGS, NOW, a_lane(3))
+    actions = [action for pool in decided.pools for action in pool.actions]
+    assert [action.replicas for action in actions if isinstance(action, ApplyObject)] == [2 + 3]

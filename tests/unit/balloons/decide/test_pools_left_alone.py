@@ -68,7 +68,7 @@ def test_only_images_on_the_list_run() -> None:
     assert decision(pool_of(image="registry.example/warm/pause:1")).actions
     for spec in ({"image": "docker.example/miner"}, {"pre_pull": ("docker.example/model",)}):
         found = decision(pool_of(**spec))
-        assert (found.because.reason, found.actions) == (Reason.IMAGE_NOT_ALLOWED, ())
+        assert (found.because.detail["accepted"], found.actions) == ("registry.example/warm/", ())
 
 
 def test_without_a_list_only_the_default_image_runs() -> None:

@@ -12,7 +12,6 @@ from balloons.decide.refusing import (
     FEW,
     FIRST_REST_S,
     LONGEST_REST_S,
-    MOST_REMOVED,
     NodeRefusal,
     hosts_left_out,
     refusals,
@@ -103,10 +102,10 @@ def test_only_a_node_of_karpenters_that_stays_is_kept_off_for_its_sake(
 
 def test_failed_balloons_that_nobody_needs_go_oldest_first_and_a_few_at_a_time() -> None:
     there = {"n000": a_node("n000"), "n001": a_node("n001", is_cordoned=True)}
-    many = [a_failure(f"a{at:02}", "n000", created_s=float(at)) for at in range(FEW + MOST_REMOVED)]
+    many = [a_failure(f"a{at:02}", "n000", created_s=float(at)) for at in range(FEW + 16)]
     refused = {"n000": a_refusal()}
     gone = to_remove(many, there, refused, {}, NOW)
-    assert [failure.created_s for failure in gone] == [float(at) for at in range(MOST_REMOVED)]
+    assert [failure.created_s for failure in gone] == [float(at) for at in range(16)]
     assert to_remove(many[-FEW:], there, refused, {}, NOW) == [], "as many are kept as a node's record"
     over = later(NOW, FIRST_REST_S)
     assert len(to_remove(many[-FEW:], there, refused, {}, over)) == FEW, "what is over is no record"

@@ -22,8 +22,9 @@ from balloons.decide.release import Places, PodClass, Reservations, admits, clas
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
 from throttler.kube import selectors
+from throttler.kube.metadata import OwnerReference
 from throttler.kube.node import Node
-from throttler.kube.pod import Pod, Scheduling
+from throttler.kube.pod import DEFAULT_SCHEDULER, Pod, Scheduling
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.kube.taints import Taint, Toleration
 
@@ -271,6 +272,35 @@ def test_what_may_be_a_gang_is_tried_again_together() -> None:
     given = reserve(pods, (), found, {}, given, -10, later(NOW, 360))
     assert not given.taker, "nobody knows why they took none"
     assert len(reserve(pods, (), found, {}, given, -10, later(NOW, 900)).taker) == 4
+
+
+def of(owner: str = "", **scheduling: Any) -> dict[str, Any]:
+    """A pod's controller, by uid, and how it is scheduled."""
+    made_by = OwnerReference("Job", owner, uid=owner, controller=True) if owner else None
+    return {"owner": made_by, "scheduling": Scheduling(is_tried=True, **{**VOLCANOS, **scheduling})}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_together"),
+    [
+        (of("job-a"), of("job-a"), True),
+        (of("job-a"), of("job-b"), False),
+        (of("job-a", gang="train"), of("job-b", gang="train"), True),
+        (of("job-a", gang="train"), of("job-a", gang="serve"), False),
+        (of(), of(), True),
+        (of("job-a", scheduler=DEFAULT_SCHEDULER), of("job-a", scheduler=DEFAULT_SCHEDULER), False),
+    ],
+    ids=["one controller", "two controllers", "one gang", "two gangs", "one namespace", "placed singly"],
+)
+def test_what_is_tried_again_together_is_one_gang_or_one_controllers(
+    one: dict[str, Any], other: dict[str, Any], *, is_together: bool
+) -> None:
+    """One that is given its first node lets those begin again that have passed over theirs."""
+    pods, found = [work("m", cpu="14", **one), *(work(f"g{at}", **other) for at in range(3))], list(nodes(4).values())
+    given = reserve(pods[1:], (), found[:3], {}, Reservations(), -10, NOW)
+    given = reserve(pods, (), found, {}, given, -10, later(NOW, 300))
+    assert len(given.taker) == 1
+    assert len(reserve(pods, (), found, {}, given, -10, later(NOW, 310)).taker) == (4 if is_together else 1)
 
 
 def test_pods_without_a_gang_get_what_is_there() -> None:

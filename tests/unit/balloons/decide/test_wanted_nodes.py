@@ -5,6 +5,7 @@ How many nodes a pool wants warm. Which nodes are held, and what happens when a 
 
 from collections import Counter
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import pytest
@@ -44,12 +45,17 @@ def supplies(draw: st.DrawFn) -> Supply:
     return Supply(**parts, total=sum(parts.values()) + draw(COUNTS))
 
 
+def left_by(supply: Supply, most: int | None) -> float:
+    """How many nodes work leaves of `most`."""
+    return inf if most is None else max(0, most - supply.busy - supply.reserved)
+
+
 @given(supplies(), SIZES, SIZES, COUNTS, ALLOWANCES)
 def test_hold_never_aims_above_what_can_be_held(
     supply: Supply, size: int | None, most: int | None, asked: int, allowance: int | None
 ) -> None:
     aim = target(hold(size=size, max_size=most), None, supply, asked, allowance)
-    assert aim.hold == aim.warm <= supply.holdable
+    assert aim.hold == aim.warm <= min(supply.holdable, left_by(supply, most))
     assert aim.wait == aim.starts == 0
 
 
@@ -57,7 +63,8 @@ def test_hold_never_aims_above_what_can_be_held(
 def test_headroom_keeps_its_bounds(supply: Supply, size: int, most: int, asked: int, allowance: int | None) -> None:
     aim = target(headroom(size=size, max_size=most), None, supply, asked, allowance)
     new = max(0, aim.wait - supply.joining)
-    assert 0 <= aim.hold <= min(size, supply.holdable)
+    assert 0 <= aim.hold <= min(aim.warm, supply.holdable)
+    assert aim.warm <= min(size, left_by(supply, most))
     assert new == 0 or supply.total + new <= most, "unknown nodes count as present"
     assert aim.hold + aim.wait <= size
     assert allowance is None or aim.starts <= allowance
