@@ -242,8 +242,8 @@ class MachineDeployment(msgspec.Struct, frozen=True):
 
     @property
     def limits(self) -> dict[str, Any]:
-        """The annotations: the largest size is one of them."""
-        return dict(self.metadata.annotations)
+        """Of the annotations the largest size."""
+        return {name: value for name, value in self.metadata.annotations.items() if name == MAX_SIZE}
 
     @property
     def min_size(self) -> int:

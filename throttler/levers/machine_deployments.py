@@ -174,10 +174,9 @@ class GroupCeiling(ObjectCeiling[MachineDeployment, GroupMemory]):
     """How many machines it may order now."""
 
     @property
-    def limits(self) -> dict[str, str]:
+    def limits(self) -> dict[str, Any]:
         """The largest size that stands there, if one does."""
-        text = self.group.metadata.annotations.get(MAX_SIZE)
-        return {} if text is None else {MAX_SIZE: text}
+        return self.group.limits
 
     @property
     def uncounted(self) -> int:

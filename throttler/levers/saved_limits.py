@@ -91,22 +91,22 @@ def taken_in(
 ) -> SavedLimits:
     """The mark as it has to be now: values that are not our last ones are the user's.
 
-    `limits` is what stands on the object at `path` (None: no such list), `fields` who owns it. What was given back by
-    value alone is ours still: our next apply would take it away.
+    `limits` is what stands on the object at `path` (None: no such list), `fields` who owns it. A value of the user's
+    that the server calls ours is held with him: it was given back by value alone, or its mark is lost. Our next apply
+    would take it away.
     """
     current = limits or {}
     kept = mark or SavedLimits(original={}, ceiling={}, had_limits=limits is not None)
     changed = foreign(kept, current)
     ours = {name: value for name, value in kept.ceiling.items() if name not in changed}
-    back = [name for name in kept.original if name not in kept.ceiling and name in current]
-    ours |= {
-        name: current[name]
-        for name in back
-        if current[name] == kept.original[name] and (FIELD_MANAGER, "Apply") in owners_of(fields, (*path, name))
+    held = {
+        name: value
+        for name, value in current.items()
+        if name not in kept.ceiling and kept.original.get(name, value) == value and _is_ours(fields, (*path, name))
     }
-    original = {**kept.original, **{name: current.get(name) for name in changed}}
+    original = {**kept.original, **{name: current.get(name) for name in changed}, **held}
     owners = {**kept.owners, **{name: _users(fields, (*path, name)) for name in changed}}
-    return msgspec.structs.replace(kept, original=original, ceiling=ours, owners=_named(owners))
+    return msgspec.structs.replace(kept, original=original, ceiling={**ours, **held}, owners=_named(owners))
 
 
 def foreign(mark: SavedLimits, current: Mapping[str, Any]) -> tuple[str, ...]:
@@ -143,6 +143,10 @@ def is_marked_so(metadata: OwnedMetadata, mark: SavedLimits, holder: Holder) -> 
     wanted = marked(metadata, metadata.name, mark, holder)["annotations"]
     has_label = metadata.labels.get(THROTTLE_LABEL) == holder.label
     return has_label and all(metadata.annotations.get(key) == value for key, value in wanted.items())
+
+
+def _is_ours(fields: ManagedFields, path: Sequence[str]) -> bool:
+    return (FIELD_MANAGER, "Apply") in owners_of(fields, path)
 
 
 def _users(fields: ManagedFields, path: Sequence[str]) -> tuple[Owner, ...]:
@@ -216,11 +220,11 @@ def _restored(thing: LimitedObject, kept: SavedLimits, reason: LeverReason) -> t
     fields = _rightful(thing, kept)
     must_tidy = fields != thing.metadata.managed_fields and _has_other_owners(thing, kept, manager)
     writes: list[LeverWrite] = []
-    if kept.ceiling:
+    if any((thing.limits or {}).get(name) != kept.original[name] for name in kept.ceiling):
         left = msgspec.structs.replace(kept, ceiling={}) if must_tidy else None
         body = _merged(_cleaned(thing, left), _nested(thing.LIMITS, _given_back(thing, kept)))
         writes.append(_write(thing, How.MERGE, body, reason, manager))
-    if must_tidy or not kept.ceiling:
+    if must_tidy or not writes:
         body = _cleaned(thing, None)
         body["metadata"] |= {"managedFields": list(fields)} if must_tidy else {}
         writes.append(_write(thing, How.MERGE, body, reason, manager))
