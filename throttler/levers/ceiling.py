@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+import msgspec
+
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import KindNames, LimitedObject, ObjectKey, OwnedMetadata
@@ -45,6 +47,7 @@ from throttler.levers.saved_limits import (
     marked,
     read_saved,
     restore,
+    standing,
     taken_in,
     unraised,
     with_ceiling,
@@ -250,8 +253,10 @@ class ObjectMemory:
     search: RoomSearch = field(default_factory=RoomSearch)
     uptake: Uptake = field(default_factory=Uptake)
     mark: SavedLimits | None = None
-    """As we wrote it last: it goes back on an object that lost its annotation while our values stand. None while
+    """As we wrote it last: it goes back on an object that lost its annotation while values of ours stand. None while
     nothing of ours is in force."""
+    marked_uid: str | None = None
+    """Of the object that bears it; None for one that we were about to make. Another one of its name is the user's."""
 
 
 OwnMemory = TypeVar("OwnMemory", bound=ObjectMemory)
@@ -369,12 +374,13 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
 
     @cached_property
     def mark(self) -> SavedLimits | None:
-        """The mark on the object, or the one we remember: the object is gone, or its annotation under our value."""
-        known = self.memory.mark
-        if self.thing is None:
+        """The mark on the object, or the one we remember: the object is gone, or its annotation."""
+        known, thing = self.memory.mark, self.thing
+        if thing is None:
             return known
-        is_ours = known is not None and not foreign(known, self.limits or {})
-        return read_saved(self.thing.metadata) or (known if is_ours else None)
+        if (mark := read_saved(thing.metadata)) is not None or known is None:
+            return mark
+        return standing(known, thing) if self.memory.marked_uid == thing.metadata.uid else None
 
     @property
     def is_foreign(self) -> bool:
@@ -418,8 +424,15 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
         if self.is_over or (self.mark is None and self.room.waiting <= 0):
             reason = LeverReason.STOPPING if self.room.is_stopping else LeverReason.NOTHING_WAITS
             writes = restore(self.thing, reason, self.mark) if self.thing is not None else ()
-            return self.decision(None, (LeverState.HANDED_BACK, because(reason)), writes), self.handed_back_memory()
+            return self.decision(None, (LeverState.HANDED_BACK, because(reason)), writes), self._handed_back(writes)
         return None
+
+    def _handed_back(self, writes: tuple[LeverWrite, ...]) -> OwnMemory:
+        """The memory with the user's values while they are on their way back: a call may fail."""
+        memory = self.handed_back_memory()
+        if not writes or self.thing is None:
+            return memory
+        return replace(memory, mark=msgspec.structs.replace(self.kept, ceiling={}), marked_uid=self.thing.metadata.uid)
 
     def _in_force(self) -> Decided[OwnMemory]:
         if not self.room.may_move:
@@ -443,6 +456,7 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
         memory = replace(
             self.remembered(new, is_written=is_written),
             mark=new if new.ceiling else None,
+            marked_uid=self.thing.metadata.uid if self.thing is not None else None,
             contest=contest.wrote(self.now_s) if is_written else contest,
         )
         if not is_written:

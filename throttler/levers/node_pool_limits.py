@@ -346,10 +346,6 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
         """Also where the size is the user's decision."""
         return _refusal(self.view.pool, self.holder)
 
-    def refused_memory(self) -> CeilingMemory:
-        """All of it: whoever holds the pool now may let it go."""
-        return self.memory
-
     def heard(self) -> CeilingMemory:
         """With who changed the limits, and whether Karpenter has seen them."""
         memory = replace(self.memory, contest=self.memory.contest.heard(self.now_s, is_foreign=self.is_foreign))

@@ -109,6 +109,21 @@ def taken_in(
     return msgspec.structs.replace(kept, original=original, ceiling={**ours, **held}, owners=_named(owners))
 
 
+def standing(known: SavedLimits, thing: LimitedObject) -> SavedLimits | None:
+    """What of a mark that we remember still holds on an object that lost its annotation; None where nothing does.
+
+    Each limit is judged by itself. It is ours where our last value stands, or where the server says so: our last write
+    may never have come there.
+    """
+    current, fields = thing.limits or {}, thing.metadata.managed_fields
+    ours = {
+        name: current[name]
+        for name in known.original
+        if name in current and (current[name] == known.ceiling.get(name) or _is_ours(fields, (*thing.LIMITS, name)))
+    }
+    return msgspec.structs.replace(known, ceiling=ours) if ours else None
+
+
 def foreign(mark: SavedLimits, current: Mapping[str, Any]) -> tuple[str, ...]:
     """The limits that somebody else changed since our last write."""
     return tuple(name for name, value in mark.ceiling.items() if current.get(name) != value)
@@ -201,7 +216,7 @@ def restore(
 ) -> tuple[LeverWrite, ...]:
     """The calls that leave nothing of ours on the object, in order; none if nothing of ours is there.
 
-    `known` is the mark where it is remembered. None as well while the annotation cannot be read and nobody remembers
+    `known` is the mark where it is remembered. Also none while the annotation cannot be read and nobody remembers
     what it said: the ceiling would stay for good, and nothing on the object would say so.
     """
     metadata = thing.metadata
@@ -209,6 +224,8 @@ def restore(
     if known is None and (is_unreadable(metadata) or not has_mark):
         return ()
     kept = taken_in(known or read_saved(metadata), thing.limits, metadata.managed_fields, thing.LIMITS)
+    if not (has_mark or kept.ceiling):
+        return ()
     if thing.MAY_BE_OURS and kept.is_made and all(value is None for value in kept.original.values()):
         body = {"metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version}}
         return (_write(thing, How.DELETE, body, reason),)

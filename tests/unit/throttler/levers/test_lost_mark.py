@@ -1,4 +1,4 @@
-"""Somebody takes our annotation off in mid-ramp."""
+"""Somebody takes our annotation off in mid-ramp: each limit is judged by itself, and none of the user's is lost."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,10 +7,10 @@ import pytest
 
 from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
-from throttler.levers.lever import THROTTLE_LABEL, Holder, LeverDecision, LeverWrite
+from throttler.levers.lever import THROTTLE_LABEL, Holder, LeverDecision, LeverState, LeverWrite
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
-from throttler.levers.saved_limits import OUR_ANNOTATIONS
+from throttler.levers.saved_limits import OUR_ANNOTATIONS, restore
 
 HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)
 USERS = {"cpu": "400", "memory": "2Ti"}
@@ -51,6 +51,44 @@ class Story:
         return self.server.pool().spec.limits
 
 
+def test_a_limit_that_was_changed_with_it_costs_no_other_limit() -> None:
+    story = Story()
+    story.look(0.0)
+    story.edit({"cpu": "300"})
+    assert story.look(5.0).original == "cpu 300, memory 2Ti"
+    story.look(10.0, is_stopping=True)
+    assert story.limits == {"cpu": "300", "memory": "2Ti"}
+
+
+def test_a_write_that_failed_makes_no_ceiling_the_users() -> None:
+    """What stands is the ceiling before, which is not the one that we remember."""
+    story = Story()
+    story.look(0.0)
+    story.edit()
+    story.decide(5.0, allowance=6)
+    assert story.look(10.0, allowance=6).original == "cpu 400, memory 2Ti"
+    story.look(15.0, is_stopping=True)
+    assert story.server.essence() == story.before
+
+
+def test_values_that_could_not_be_given_back_are_remembered_until_they_are() -> None:
+    story = Story()
+    story.look(0.0)
+    story.edit()
+    assert story.decide(5.0, is_stopping=True).writes
+    story.look(10.0, is_stopping=True)
+    assert story.server.essence() == story.before
+    assert story.look(15.0, is_stopping=True).writes == ()
+
+
+def test_a_pool_that_was_given_back_is_paced_anew_at_once() -> None:
+    story = Story()
+    story.look(0.0)
+    story.look(5.0, is_stopping=True)
+    decision = story.look(10.0)
+    assert (decision.state, decision.original) == (LeverState.PENDING, "cpu 400, memory 2Ti")
+
+
 @pytest.mark.parametrize("cpu", ["400", "40"])
 def test_what_counts_as_the_users_without_a_mark_outlives_the_next_ramp(cpu: str) -> None:
     """A new leader finds our ceiling, which the server calls ours: an apply that leaves it out would take it away."""
@@ -64,3 +102,23 @@ def test_what_counts_as_the_users_without_a_mark_outlives_the_next_ramp(cpu: str
     story.look(20.0, is_stopping=True)
     assert story.limits == lost
     assert [entry["manager"] for entry in story.server.pool().metadata.managed_fields] == ["kubectl"]
+
+
+def test_another_pool_of_the_same_name_keeps_its_limits() -> None:
+    story = Story()
+    story.look(0.0)
+    story.look(1.0)
+    assert story.limits is not None
+    same = dict(story.limits)
+    story.server = OwnedObject(pool_body(same))
+    assert story.server.body is not None
+    story.server.body["metadata"]["uid"] = "u2"
+    story.look(5.0, is_stopping=True)
+    assert story.limits == same
+
+
+def test_the_guard_finds_nothing_on_a_pool_whose_marks_are_gone() -> None:
+    story = Story()
+    story.look(0.0)
+    story.edit()
+    assert restore(story.server.pool()) == ()
