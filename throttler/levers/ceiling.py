@@ -257,6 +257,8 @@ class ObjectMemory:
     nothing of ours is in force."""
     marked_uid: str | None = None
     """Of the object that bears it; None for one that we were about to make. Another one of its name is the user's."""
+    was_marked: bool = False
+    """Whether the annotation stood there at the last look."""
 
 
 OwnMemory = TypeVar("OwnMemory", bound=ObjectMemory)
@@ -388,10 +390,14 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
 
         Two installations that both live would each take the object back at every look.
         """
-        if self.thing is None or (mark := self.mark) is None:
+        if self.thing is None:
             return False
-        is_of_another = not is_held_by(self.holder.lease, self.thing.metadata.annotations)
-        return is_of_another or bool(foreign(mark, self.limits or {}))
+        if (mark := read_saved(self.thing.metadata)) is not None:
+            is_of_another = not is_held_by(self.holder.lease, self.thing.metadata.annotations)
+            return is_of_another or bool(foreign(mark, self.limits or {}))
+        known = self.memory.mark if self.memory.was_marked else None
+        # Our annotation went, and a value of ours with it: somebody replaces the object as a whole.
+        return known is not None and not known.ceiling.keys() <= (self.mark.ceiling.keys() if self.mark else set())
 
     @cached_property
     def kept(self) -> SavedLimits:
@@ -457,6 +463,7 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
             self.remembered(new, is_written=is_written),
             mark=new if new.ceiling else None,
             marked_uid=self.thing.metadata.uid if self.thing is not None else None,
+            was_marked=self.thing is not None and read_saved(self.thing.metadata) is not None,
             contest=contest.wrote(self.now_s) if is_written else contest,
         )
         if not is_written:

@@ -10,7 +10,7 @@ from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
 from throttler.levers.lever import THROTTLE_LABEL, Holder, LeverDecision, LeverState, LeverWrite
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
-from throttler.levers.saved_limits import OUR_ANNOTATIONS, restore
+from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, OUR_ANNOTATIONS, restore
 
 HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)
 USERS = {"cpu": "400", "memory": "2Ti"}
@@ -102,6 +102,22 @@ def test_what_counts_as_the_users_without_a_mark_outlives_the_next_ramp(cpu: str
     story.look(20.0, is_stopping=True)
     assert story.limits == lost
     assert [entry["manager"] for entry in story.server.pool().metadata.managed_fields] == ["kubectl"]
+
+
+def test_who_replaces_the_whole_pool_again_and_again_is_not_fought() -> None:
+    story = Story()
+    story.look(0.0)
+    writes = []
+    for second in range(1, 91):
+        decision = story.look(float(second))
+        writes += decision.writes
+        if ORIGINAL_ANNOTATION in story.server.pool().metadata.annotations:
+            story.look(float(second))
+            story.edit(USERS)
+    assert decision.state is LeverState.CONTESTED
+    assert len(writes) <= 4
+    story.look(100.0, is_stopping=True)
+    assert story.limits == USERS
 
 
 def test_another_pool_of_the_same_name_keeps_its_limits() -> None:
