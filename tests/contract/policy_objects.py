@@ -82,6 +82,14 @@ def held_pool() -> Object:
     return held(body, {"cpu": "100", "memory": None}, ceiling)
 
 
+def unmarked_pool() -> Object:
+    """The same after somebody took the annotation off."""
+    body = held_pool()
+    notes = {key: text for key, text in body["metadata"]["annotations"].items() if key != f"{OUR}/original"}
+    metadata = {**body["metadata"], "name": "policed-unmarked", "annotations": notes}
+    return {**body, "metadata": metadata, "spec": {**body["spec"], "limits": {"cpu": "50"}}}
+
+
 IN_USE = {"cpu": "40", "memory": "80Gi"}
 
 
@@ -173,6 +181,7 @@ STORED: tuple[tuple[Object, tuple[str, ...]], ...] = (
     (free_node(), ()),
     (free_pool(), ()),
     (held_pool(), ()),
+    (unmarked_pool(), ()),
     (quota("policed-users", 50), ()),
     (made_quota(), ()),
     (machine_deployment("policed-free", 10), ()),
@@ -187,6 +196,7 @@ STORED: tuple[tuple[Object, tuple[str, ...]], ...] = (
 STATUS: dict[str, Object] = {
     "nodepool/policed-free": {"resources": IN_USE},
     "nodepool/policed-held": {"resources": IN_USE},
+    "nodepool/policed-unmarked": {"resources": IN_USE},
     "capacityquota/policed-users": {"used": {"resources": {"nodes": 20}}},
     "capacityquota/policed-made": {"used": {"resources": {"nodes": 20}}},
 }

@@ -173,7 +173,7 @@ def mounting(source: Object) -> Object:
 SPEC_ONLY = "nothing of a node's spec but its taints"
 EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "job", "namespace": NAMESPACE}}
 SCALE = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "foreign", "namespace": NAMESPACE}}
-FREE, HELD = f"{NODE_POOLS}/policed-free", f"{NODE_POOLS}/policed-held"
+FREE, HELD, UNMARKED = (f"{NODE_POOLS}/policed-{name}" for name in ("free", "held", "unmarked"))
 SCALED, LOWERED = f"{MACHINES}/policed-free", f"{MACHINES}/policed-held"
 USERS, MADE = f"{QUOTAS}/policed-users", f"{QUOTAS}/policed-made"
 PAIR = objects.our_deployment("other")["spec"]["template"]["spec"]["containers"] * 2
@@ -232,6 +232,10 @@ FORBIDDEN = (
     Write("another original while it is held", HELD, "only what stood there",
           edit=put("metadata", "annotations", f"{OUR}/original",
                    to=objects.mark({"cpu": "900", "memory": None}, {"cpu": "50"}))),
+    Write("the value of a mark that somebody took off", UNMARKED, "set the limits that you want",
+          edit=ceiling({"cpu": "100"}, cpu="50")),
+    Write("a limit back whose mark somebody took off", UNMARKED, "set the limits that you want",
+          edit=given_back({"cpu": "100"})),
     Write("the guard gives back less than there was", HELD, "below what is in use",
           edit=given_back({"cpu": "10"}), account="kube-balloons-guard"),
     Write("the guard drops a user's limit", HELD, "only where the user had none",
@@ -361,6 +365,7 @@ LEGAL = (
     Write("a ceiling at what is in use", FREE, edit=ceiling({"cpu": "100"}, cpu="40")),
     Write("a ceiling where the user had none", FREE, edit=ceiling({"memory": None}, memory="81Gi")),
     Write("a higher ceiling", HELD, edit=put("spec", "limits", "cpu", to="58")),
+    Write("a mark anew of what stands there", UNMARKED, edit=ceiling({"cpu": "50"}, cpu="45")),
     Write("a lower largest size", SCALED, edit=largest("10", "4")),
     Write("room for one more machine", LOWERED, edit=largest("10", "7")),
     Write("give a largest size back", LOWERED, edit=sized_again("10")),
