@@ -57,9 +57,9 @@ class Cluster:
         parts: tuple[Any, ...] = (self.watches, FakeSources(None), FakeHolding(), SilentStatus(), self)
         watches, sources, holding, status, writer = parts
         metrics = Metrics("test").throttle
-        writes = ThrottleWrites(writer, writer, status, metrics, clock, is_dry_run=False)
+        self.writes = ThrottleWrites(writer, writer, status, metrics, clock, is_dry_run=False)
         self.throttling = Throttling(
-            watches, sources, writes, holding, metrics, clock=clock, wall=lambda: WALL_S + clock()
+            watches, sources, self.writes, holding, metrics, clock=clock, wall=lambda: WALL_S + clock()
         )
 
     async def carry_out(self, writes: Iterable[LeverWrite]) -> tuple[WriteResult, ...]:
@@ -115,6 +115,7 @@ async def test_a_throttle_that_holds_nothing_for_a_moment_goes_on_with_what_it_h
     await cluster.go_on(2)
     cluster.watches.throttles = (a_throttle(**SPEC),)
     await cluster.go_on(60)
+    await cluster.writes.drain(60)
     assert len(cluster.gone) <= MOST + 2 * PER_S + AT_ONCE + 1, "what was begun is made"
 
 

@@ -211,6 +211,7 @@ async def test_a_ceiling_waits_for_no_release_of_the_same_turn_or_of_one_before(
     await asyncio.sleep(1.1)
     assert ("a", "raised") in scene.writer.sent
     assert len(scene.writer.sent) < 10 * AT_ONCE
+    await scene.writes.drain(60)
 
 
 async def test_a_node_waits_for_no_pod_that_is_let_go() -> None:
@@ -234,6 +235,7 @@ async def test_pods_of_one_throttle_do_not_wait_for_all_of_another() -> None:
     scene.writes.start("other", [a_release("other")])
     await asyncio.sleep(2.5)
     assert ("other", "gate") in scene.writer.sent
+    await scene.writes.drain(60)
 
 
 async def test_releases_that_were_not_begun_are_taken_back() -> None:
