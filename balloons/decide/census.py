@@ -26,6 +26,9 @@ JOIN_LIMIT_S = 900.0
 """A node that is not Ready this long after its creation is sick, not joining (both autoscalers' own limit)."""
 PREFLIGHT_LIMIT_S = 3600.0
 """A preflight test that lasts longer has failed: the node is sick, and Headroom asks for another one."""
+END_LIMIT_S = 30.0
+"""A balloon ends at once. One that was told to this long ago waits for a kubelet or a finalizer, perhaps for ever, and
+work that was given its node should have another one while its turn lasts."""
 CLOCKS_DIFFER_S = 60.0
 """How far the clock that dated a node's condition is taken to be behind ours, at most."""
 

@@ -77,6 +77,7 @@ class Reason(Sentence):
     NODES_REFUSE = (
         "{nodes:node refuses|nodes refuse} balloons ({why}) and {nodes:|is|are} left alone for a while: {names}"
     )
+    ENDLESS = "{nodes:node keeps a balloon|nodes keep balloons} that should have ended: {names}"
     COPIED = (
         "{deployments:Deployment wears|Deployments wear} the labels of this pool's balloons and {deployments:|is|are} "
         "none of its own, so {deployments:|its|their} pods hold nothing for it: {names}"

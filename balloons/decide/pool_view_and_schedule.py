@@ -18,6 +18,7 @@ from cronsim import CronSim
 from balloons.api.pool import BalloonPool, Mode, PoolSpec, Schedule, ShapeType, Strategy
 from balloons.balloon_manifest import hosts_in, own_terms, stored_terms
 from balloons.decide.census import (
+    END_LIMIT_S,
     JOIN_LIMIT_S,
     PREFLIGHT_LIMIT_S,
     Census,
@@ -108,8 +109,8 @@ def percent_of(percent: int, whole: int) -> int:
 
 _ON_THEIR_WAY = (NodeState.PREFLIGHT, NodeState.JOINING)
 Late = tuple[str, NodeState]
-"""A node by uid and what keeps it: a test, a taint of its join, what it is short of (SICK), or a taint that closes it
-(CLOSED). Each has its time."""
+"""A node by uid and what keeps it: a test, a taint of its join, what it is short of (SICK), a taint that closes it
+(CLOSED), or a balloon that was told to end and is still there (IDLE). Each has its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,8 @@ class PoolView:
     """Selectors of older pools that the balloons of each shape must keep off."""
     copies: tuple[str, ...]
     """Names of Deployments that wear the labels of the pool's and are none of them."""
+    endless: tuple[str, ...]
+    """Names of idle nodes that a balloon does not leave."""
     outranking: tuple[Pod, ...]
     """Balloons that were given a priority of work's."""
     leaving: tuple[Pod, ...]
@@ -226,16 +229,21 @@ def view_of(
     short = fitting.short(census, has_balloons=pool.spec.strategy is Strategy.BALLOON)
     going = {node.name for node in census.by_state[NodeState.CLOSED] if is_leaving(node)}
     lacking, tainted = [snapshot.nodes[name] for name in short], _tainted(census)
+    left = [node for node in census.by_state[NodeState.IDLE] if _is_being_left(loads.get(node.name) or EMPTY)]
     late = (
         *((node.uid, state) for state in _ON_THEIR_WAY for node in census.by_state[state] if node.is_ready),
         *((node.uid, NodeState.SICK) for node in lacking),
         *((node.uid, NodeState.CLOSED) for node in tainted),
+        *((node.uid, NodeState.IDLE) for node in left),
     )
     late_s = {one: now.monotonic_s - past.late_since_s.get(one, now.monotonic_s) for one in late}
+    endless = [node.name for node in left if late_s[node.uid, NodeState.IDLE] >= END_LIMIT_S]
     return PoolView(
         pool=pool,
         claim=claim,
-        census=census.corrected(_aged(census, lacking, tainted, rules, late_s)),
+        census=census.corrected(
+            _aged(census, lacking, tainted, rules, late_s) | dict.fromkeys(endless, NodeState.SICK)
+        ),
         shapes=shapes,
         schedule=schedule,
         unbound=tuple(pod for pod in snapshot.unbound.get(pool.key, ()) if not pod.is_terminating),
@@ -247,6 +255,7 @@ def view_of(
         refusals=refusing.refusals,
         alone=refusing.alone,
         copies=labelled.copies,
+        endless=tuple(endless),
         outranking=snapshot.outranking.get(pool.key, ()),
         leaving=tuple(balloon for balloon in census.balloons[NodeState.CLOSED] if balloon.node in going),
         left_out=_left_out(pool, claim, shapes, stored.hosts, refusing, snapshot.nodes, now),
@@ -465,6 +474,10 @@ def _left_behind(census: Census, snapshot: Snapshot) -> dict[str, NodeState]:
         if not (load.work or load.scavengers or is_stored):
             behind[node.name] = NodeState.JOINING
     return behind
+
+
+def _is_being_left(load: NodeLoad) -> bool:
+    return load.leaving > 0 and not load.balloons
 
 
 def _tainted(census: Census) -> list[Node]:

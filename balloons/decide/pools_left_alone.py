@@ -141,6 +141,7 @@ def notes(view: PoolView, too_small: Iterable[str]) -> tuple[Because, ...]:
     """Findings beside the decision: a conflict on some nodes, nodes that are not like the others, no room left."""
     notes = [conflict(view)] if view.claim.lost else []
     notes += [refusing(view)] if view.alone else []
+    notes += [because(Reason.ENDLESS, nodes=len(view.endless), names=some_of(view.endless))] if view.endless else []
     notes += _short(view)
     if shared := view.census.shared:
         notes.append(because(Reason.SHARED_NODES, nodes=len(shared), names=some_of(shared)))

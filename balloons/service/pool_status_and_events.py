@@ -47,6 +47,7 @@ _STUCK = {
     Reason.NO_SHAPE,
     Reason.TOO_SMALL,
     Reason.NODES_REFUSE,
+    Reason.ENDLESS,
     Reason.COPIED,
     Reason.SHAPES_ALIKE,
     Reason.IMAGE_NOT_ALLOWED,

@@ -23,7 +23,8 @@ class NodeLoad(msgspec.Struct, frozen=True, gc=False):
 
     `work` counts pods above the balloons' priority (they make a node busy), `scavengers` those at or below it
     (balloons never preempt them). `daemons` is requested by DaemonSet and mirror pods, `others` by work
-    and scavengers, both in milli-units. `balloons` are the live balloon pods, oldest first. `claims_devices`: work or
+    and scavengers, both in milli-units. `balloons` are the live balloon pods, oldest first, `leaving` counts those that
+    were told to end and have not yet. `claims_devices`: work or
     scavengers have devices by a claim, which nothing here counts.
     """
 
@@ -33,6 +34,7 @@ class NodeLoad(msgspec.Struct, frozen=True, gc=False):
     others: Resources = msgspec.field(default_factory=lambda: _NOTHING)
     balloons: tuple[Pod, ...] = ()
     claims_devices: bool = False
+    leaving: int = 0
 
 
 EMPTY = NodeLoad()
@@ -44,6 +46,7 @@ def load_of(pods: Iterable[Pod], balloon_priority: int) -> NodeLoad:
     work: list[Pod] = []
     daemons: list[Pod] = []
     balloons: list[Pod] = []
+    leaving = 0
     for pod in pods:
         if pod.is_finished:
             continue
@@ -51,12 +54,14 @@ def load_of(pods: Iterable[Pod], balloon_priority: int) -> NodeLoad:
             work.append(pod)
         elif pod.kind is not PodKind.BALLOON:
             daemons.append(pod)
-        elif not pod.is_terminating:
+        elif pod.is_terminating:
+            leaving += 1
+        else:
             balloons.append(pod)
     above = sum([pod.priority > balloon_priority for pod in work])
     ordered = tuple(sorted(balloons, key=_age) if len(balloons) > 1 else balloons)
     claims_devices = any(pod.claims_devices for pod in work)
-    return NodeLoad(above, len(work) - above, _sum(daemons), _sum(work), ordered, claims_devices)
+    return NodeLoad(above, len(work) - above, _sum(daemons), _sum(work), ordered, claims_devices, leaving)
 
 
 def among_scavengers(load: NodeLoad, strays: Collection[Pod]) -> NodeLoad:
