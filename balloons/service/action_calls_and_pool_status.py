@@ -242,8 +242,8 @@ class PoolStatusWriter:
         )
         self.figures_due_s = self._status.figures_due_s
         """By which pools are told in turn."""
-        self._turned_away: dict[ObjectKey, str] = {}
-        """What a pool was told last, if that is why it is not served."""
+        self._turned_away: dict[ObjectKey, tuple[str, str]] = {}
+        """Which pool (uid) was told what last, if that is why it is not served."""
 
     def status_due(self, decision: PoolDecision, problem: str, under_way: int = 0) -> PoolStatus | None:
         """The status to write now, if any; so many of other pools are under way."""
@@ -259,7 +259,7 @@ class PoolStatusWriter:
             return None
         if not is_news and under_way >= FIGURES_AT_ONCE:
             return None
-        is_repeated = self._turned_away.get(decision.pool) == status.message
+        is_repeated = self._turned_away.get(decision.pool) == (stored.metadata.uid, status.message)
         return None if is_repeated and decision.because.reason in TURNED_AWAY else status
 
     async def write(self, decision: PoolDecision, status: PoolStatus) -> None:
@@ -271,7 +271,7 @@ class PoolStatusWriter:
         if decision.because.reason not in TURNED_AWAY:
             self._turned_away.pop(decision.pool, None)
         elif is_written:
-            self._turned_away[decision.pool] = status.message
+            self._turned_away[decision.pool] = stored.metadata.uid, status.message
 
     def notice(self, decision: PoolDecision) -> None:
         """Remember what is new about a decision, before its status is written: the stored one says what was told."""
@@ -290,7 +290,7 @@ class PoolStatusWriter:
     def forget(self, known: Collection[ObjectKey]) -> None:
         """Drop what is about pools that are gone."""
         self._status.forget(known)
-        self._turned_away = {key: message for key, message in self._turned_away.items() if key in known}
+        self._turned_away = {key: told for key, told in self._turned_away.items() if key in known}
         self.announcer.forget(known)
 
 

@@ -235,6 +235,19 @@ async def test_a_pool_that_is_not_served_any_more_is_not_told_of_a_write_that_fa
     assert scene.client.bodies[-1]["status"]["conditions"][0]["reason"] == "Bound"
 
 
+async def test_a_pool_that_is_made_again_by_the_same_name_is_told_as_well_that_it_is_not_served() -> None:
+    scene = Scene()
+    why = because(Reason.BOUND, bound="maxSize", message="maxSize is 90; accepted: up to 9")
+    turned_away = Decision((PoolDecision(GPU, why, PoolStatus(because=why.code)),))
+    for uid, told in (("first", 1), ("first", 1), ("second", 2)):
+        metadata = msgspec.structs.replace(scene.stored[GPU].metadata, uid=uid)
+        scene.stored[GPU] = msgspec.structs.replace(scene.stored[GPU], metadata=metadata)
+        await asyncio.sleep(LATE_S)
+        scene.writes.start(turned_away)
+        await scene.writes.drain(1000)
+        assert len(scene.client.bodies) == told
+
+
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [
