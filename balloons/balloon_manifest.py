@@ -87,6 +87,8 @@ def deployment(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str, 
         "metadata": {**_metadata(pool, shape), "annotations": {TEMPLATE_ANNOTATION: _digest(template)}},
         "spec": {
             "replicas": spec.replicas,
+            # While it is paused by hand no balloon would follow a change; pools have a pause of their own.
+            "paused": False,
             "revisionHistoryLimit": 1,
             "progressDeadlineSeconds": NO_DEADLINE_S,
             "selector": {"matchLabels": labels},

@@ -231,6 +231,14 @@ def test_a_rollout_never_needs_a_second_node() -> None:
     assert manifest()["spec"]["strategy"]["rollingUpdate"]["maxSurge"] == 0
 
 
+def test_a_deployment_that_is_paused_by_hand_goes_on() -> None:
+    """Balloons would stay as they were, whatever becomes of the pool, and nothing would say so."""
+    wanted = manifest()
+    stored = {name: value for name, value in wanted["spec"].items() if name != "paused"}
+    assert says({**wanted, "spec": stored}, wanted), "the server stores no false"
+    assert not says({**wanted, "spec": {**stored, "paused": True}}, wanted)
+
+
 def test_equal_input_gives_an_equal_manifest() -> None:
     assert json.dumps(manifest()) == json.dumps(manifest())
 
