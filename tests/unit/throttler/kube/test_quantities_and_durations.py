@@ -1,6 +1,6 @@
 """Quantities: the grammar, exact amounts, rounding up, and canonical texts."""
 
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
 import pytest
 from hypothesis import assume, example, given
@@ -133,8 +133,11 @@ def test_exact_value_is_not_rounded_to_thousandths(text: str, value: float) -> N
 
 
 @given(st.builds(str.__add__, NUMBERS, st.sampled_from(SUFFIXES)))
+@example("24460492782532334Ei")
 def test_exact_value_is_what_the_official_client_reads(text: str) -> None:
-    assert exact_value(text) == float(official(text))
+    # In its 28 digits the official one would round once more than float does.
+    with localcontext(prec=60):
+        assert exact_value(text) == float(official(text))
 
 
 @pytest.mark.parametrize("text", ["", "NaN", "inf", "1 Ki", "1_0", "1" * 65])
