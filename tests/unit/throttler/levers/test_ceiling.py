@@ -10,11 +10,6 @@ from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
 from throttler.kube.karpenter import NodePool
 from throttler.levers.ceiling import (
-    ANSWERS,
-    LONGEST_ANSWER_S,
-    QUIET_S,
-    RAISE_EVERY_S,
-    STEPS,
     CeilingNeed,
     Contest,
     RoomSearch,
@@ -61,8 +56,8 @@ def test_room_grows_step_by_step_and_rests_when_all_was_in_vain() -> None:
     for second in range(0, 700, 10):
         search = search.heard(0.0, float(second)).waited(float(second), is_unmet=True)
         found.append(search.step(float(second)))
-    assert found[: STEPS + 2] == [*range(STEPS + 1), 0]
-    assert set(found[STEPS + 1 : 60]) == {0}
+    assert found[:9] == [*range(8), 0]
+    assert set(found[8:60]) == {0}
     assert found[60:63] == [0, 1, 2], "tried again after ten minutes"
 
 
@@ -100,14 +95,14 @@ def test_rounds_that_take_long_are_no_stock_out() -> None:
 
 
 def test_slow_answers_are_forgotten_after_a_few_quick_ones() -> None:
-    search, now_s = after_answers(25.0, *[3.0] * ANSWERS)
+    search, now_s = after_answers(25.0, *[3.0] * 5)
     assert search.is_dry(now_s + 30.0)
 
 
 @given(st.lists(st.floats(0.0, 3600.0), max_size=20))
 def test_stock_that_comes_back_late_is_no_answer_of_that_length(answers_s: list[float]) -> None:
     search, now_s = after_answers(*answers_s)
-    assert search.is_dry(now_s + 2 * LONGEST_ANSWER_S + 1.0)
+    assert search.is_dry(now_s + 121.0)
     late, late_s = after_answers(5.0, 3600.0)
     assert late.is_dry(late_s + 60.0)
 
@@ -128,7 +123,7 @@ def test_a_view_that_is_lost_is_no_quiet_time() -> None:
     assert not demand.is_over(blind, 3600.0)
     demand = demand.looked(calm, 3600.0)
     assert not demand.is_over(calm, 3601.0)
-    assert demand.is_over(calm, 3600.0 + QUIET_S)
+    assert demand.is_over(calm, 3630.0)
 
 
 def test_more_room_is_given_two_seconds_after_the_last_write() -> None:
@@ -138,13 +133,13 @@ def test_more_room_is_given_two_seconds_after_the_last_write() -> None:
 
 
 def test_the_moment_itself_is_late_enough() -> None:
-    assert Contest().wrote(0.0).may_raise(RAISE_EVERY_S)
+    assert Contest().wrote(0.0).may_raise(1.9)
 
 
 @pytest.mark.parametrize(("waiting", "is_over"), [(0, True), (-1, True), (1, False)])
 def test_a_single_node_that_is_waited_for_keeps_ceilings_in_force(waiting: int, *, is_over: bool) -> None:
     now = room(waiting=waiting)
-    assert CeilingNeed().looked(now, 0.0).is_over(now, QUIET_S) is is_over
+    assert CeilingNeed().looked(now, 0.0).is_over(now, 30.0) is is_over
 
 
 def test_what_is_not_taken_up_for_half_a_minute_is_late() -> None:

@@ -55,6 +55,11 @@ def test_a_name_that_is_too_long_for_a_label_is_cut_and_told_apart(length: int) 
     assert (one.label == one.throttle) is (length <= 63)
 
 
+def test_a_name_is_cut_as_former_versions_did() -> None:
+    """By its label the next version finds what this one changed."""
+    assert Holder(throttle="x" * 64).label == "x" * 54 + "-7ce10097"
+
+
 def test_a_change_says_who_keeps_it_in_force() -> None:
     holder = Holder(throttle="a", lease="n/l", epoch=3)
     assert holder.annotations == {HOLDER_ANNOTATION: "n/l", EPOCH_ANNOTATION: "3"}

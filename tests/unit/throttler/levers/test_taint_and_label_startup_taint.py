@@ -7,13 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.json_patch import RefusedError, apply_patch
+from tests.unit.throttler.service.throttle_scene import a_throttle
 from tests.world import a_node
 from throttler.api.throttle import TaintLever
+from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.node import Node
+from throttler.kube.selectors import LabelSelector
 from throttler.kube.taints import Taint
 from throttler.levers.admission_queue import HeldSince
-from throttler.levers.lever import Clocks, How, LeverBudget, LeverDecision, LeverState
-from throttler.levers.taint_and_label import LONGEST_TAINT_S, STARTUP_TAINT
+from throttler.levers.lever import Clocks, How, LeverBudget, LeverContext, LeverDecision, LeverScene, LeverState
+from throttler.levers.taint_and_label import DAEMON_SET_LABEL, LONGEST_TAINT_S, STARTUP_TAINT, NodeMark
 
 KEY = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons"
 LEVER = TaintLever(KEY)
@@ -127,3 +130,30 @@ def test_hand_back_frees_every_node_and_then_has_nothing_to_do(marks: list[bool]
     assert set(freed) == {node.name for node in nodes if STARTUP_TAINT.waits(node, LEVER)}
     rest = [a_node(node.name, taints=OTHERS) if node.name in freed else node for node in nodes]
     assert decide(rest, room(admit, may_move=may_move, is_stopping=True)).writes == ()
+
+
+@pytest.mark.parametrize("lever", [STARTUP_TAINT, DAEMON_SET_LABEL])
+@pytest.mark.parametrize(
+    ("is_minded", "is_stopping", "state"),
+    [
+        (True, False, LeverState.HANDED_BACK),
+        (False, False, LeverState.REFUSED),
+        (True, True, LeverState.HANDED_BACK),
+        (False, True, LeverState.HANDED_BACK),
+    ],
+)
+def test_a_mark_is_of_no_use_only_where_no_daemon_set_minds_it(
+    lever: NodeMark[Any], *, is_minded: bool, is_stopping: bool, state: LeverState
+) -> None:
+    throttle = a_throttle(levers={"startupTaint": {"key": KEY}, "daemonSetLabel": {"key": "agents", "value": "yes"}})
+    rules = JoinRules(nodes=LabelSelector(), taint_key=KEY, label=throttle.spec.levers.daemon_set_label)
+    context = LeverContext(
+        throttle=throttle,
+        rules=rules if is_minded else JoinRules(nodes=LabelSelector()),
+        scene=LeverScene(moment=Clocks(100.0, 100.0)),
+        room=room(is_stopping=is_stopping),
+        joins=Joins(),
+        machines=(),
+    )
+    (decision,), _ = lever.decide(context, lever.fresh())
+    assert decision.state is state
