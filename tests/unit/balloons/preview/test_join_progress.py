@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from balloons.preview.join_progress import LEAST_ACCEPTED, PODS_AT, ROUND, DaemonPods, Felt, FlowServer, Joining
+from balloons.preview.join_progress import PODS_AT, ROUND, DaemonPods, Felt, FlowServer, Joining
 from tests.unit.balloons.preview.small_worlds import world
 from throttler.simulator.requests_and_machines import JOIN, SERVER
 from throttler.simulator.scenario_and_faults import Scenario
@@ -58,7 +58,7 @@ def test_a_rounds_room_is_filled_first_come_first() -> None:
     pods.add(0)
     pods.add(100)
     assert pods.queued == 300
-    assert (pods.step(0.125), pods.round_s) == (125, ROUND / 1000)
+    assert (pods.step(0.125), pods.round_s) == (125, 250 / 1000)
     assert (pods.step(0.15), pods.round_s) == (150, 50 / 1000)
     assert (pods.step(0.025), pods.queued) == (25, 0)
 
@@ -230,7 +230,7 @@ def test_no_more_is_refused_than_has_come_and_a_little_gets_through() -> None:
     server = FlowServer(SMALL, 0.0)
     server.step(500.0, 160.0, 10.0, 0.0, 1.0)
     felt = server.step(10.0, 100.0, 1.0, 1.0, 1.0)
-    assert felt.accepted == LEAST_ACCEPTED
+    assert felt.accepted == 0.02
     assert server.requests == 510
     assert server.errors == 10
 
