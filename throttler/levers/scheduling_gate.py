@@ -252,8 +252,7 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
             urgent_priority=spec.reserved.priority_at_least,
             small_nodes=spec.reserved.demand_at_most,
         )
-        # One that holds nothing lets go of no pod that another one holds.
-        pods = self.free_of(context.older, context.pods) if context.room.is_stopping else context.pods
+        pods = context.pods
         refused = frozenset(pod.uid for pod in pods if (self.WRITES_ON.kind, pod.key) in context.scene.refused)
         demand = GatedDemand(
             pods=pods,

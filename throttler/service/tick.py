@@ -42,7 +42,7 @@ from throttler.levers.lever import (
 from throttler.levers.node_pool_limits import unpaced_pools
 from throttler.levers.pool_shares import fair_shares
 from throttler.levers.saved_limits import read_saved
-from throttler.levers.scheduling_gate import PACED_GATE, SCHEDULING_GATES
+from throttler.levers.scheduling_gate import PACED_GATE, SCHEDULING_GATES, is_held
 from throttler.service.all_levers import decide_levers, paces_both
 from throttler.signals.reading import Signals
 
@@ -295,6 +295,8 @@ class _Case:
     covered_by: str = ""
     """As of Findings. Such a throttle counts the joins of its nodes as if it were alone, and adds no machine to those
     of all."""
+    held_by_older: frozenset[str] = frozenset()
+    """Pods (by uid) that the gate of one holds which comes first: they are that one's to let go, and no demand here."""
 
     @property
     def name(self) -> str:
@@ -431,6 +433,8 @@ def _case(
     covered_by, status = next(covering, ""), view.world.autoscaler
     if covered_by and groups and status:
         groups = share_groups(status, view.world.nodes.values(), [throttle])
+    held = [pod for pod in view.scene.unplaced if is_held(pod)] if rules.gate and older else []
+    free = {pod.uid for pod in SCHEDULING_GATES.free_of(older, held)}
     return _Case(
         throttle,
         rules,
@@ -441,6 +445,7 @@ def _case(
         view.is_given_up,
         is_alone=len(known) == 1,
         covered_by=covered_by,
+        held_by_older=frozenset(pod.uid for pod in held if pod.uid not in free),
     )
 
 
@@ -456,11 +461,13 @@ def _count(case: _Case, view: TickView) -> _Counted:
         return _Counted(Joins(), case.memory.joins, pace=case.memory.pace)
     wanted = sum(pool.lacking for pool in case.growth)
     gates, at_once = SCHEDULING_GATES.remembered(case.memory.levers), frozenset[str]()
+    scene = _without(view.scene, case.held_by_older)
     if case.rules.gate and not case.is_idle:
         no_demand = case.memory.joins.search.hopeless | case.memory.joins.served
-        at_once = SCHEDULING_GATES.at_once(case.rules, _without(view.scene, no_demand), gates)
+        at_once = SCHEDULING_GATES.at_once(case.rules, _without(scene, no_demand), gates)
     world = replace(
         view.world,
+        unplaced=scene.unplaced if case.held_by_older else view.world.unplaced,
         balloons_wanted=wanted,
         index=case.memory.index,
         room=case.memory.room,
@@ -518,7 +525,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         verdict = replace(verdict, allowance=allowance, spare=spare)
     room = _room(case, view, verdict, joins)
     no_demand = own.memory.search.hopeless | own.memory.served
-    scene = _without(view.scene, no_demand)
+    scene = _without(view.scene, no_demand | case.held_by_older)
     context = LeverContext(
         throttle=case.throttle,
         rules=case.rules,

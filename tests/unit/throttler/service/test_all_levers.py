@@ -120,6 +120,24 @@ def test_who_holds_nothing_lets_go_of_no_pod_that_another_throttle_holds(how: di
     assert 0 < len(turns[1].lever_writes) < 100
 
 
+def test_pods_that_several_throttles_may_let_go_are_the_oldest_ones() -> None:
+    """Each let as many of them go as it may have in flight, and none knew of what the other let go."""
+    gated: dict[str, Any] = {"is_gated": True, "is_tried": False, "gates": (PACED_GATE,)}
+    pods = tuple(pending(f"p{number}", node_selector={"pool": "a"}, **gated) for number in range(50))
+    own = pending("own", node_selector={"pool": "b", "zone": "z"}, **gated)
+    bound: dict[str, Any] = {"levers": {"schedulingGates": {}}, "maxInFlight": 6}
+    older = a_throttle("older", nodes={"matchLabels": {"pool": "a"}}, **bound)
+    younger = a_throttle("younger", created="2026-02-01T00:00:00Z", nodes={"matchLabels": {"zone": "z"}}, **bound)
+    memories: Memories = {}
+    for now_s in (1000.0, 1003.0):
+        view = a_view(now_s, a_world(unplaced=(*pods, own)), names=("older", "younger"))
+        turns, memories = decide_throttles((older, younger), view, memories)
+        let_go = [{write.key.name for write in turn.lever_writes} for turn in turns]
+        assert [len(names) for names in let_go] == [6, 1]
+        assert let_go[1] == {"own"}
+        assert turns[1].findings.joins.waiting <= 1, "the others are no demand of its own"
+
+
 def with_requirement(pool: NodePool, key: str, *values: str) -> NodePool:
     template = {"spec": {"requirements": [{"key": key, "operator": "In", "values": list(values)}]}}
     spec = msgspec.convert({"template": template}, type(pool.spec))
