@@ -45,12 +45,12 @@ class Supply:
 
     busy: int
     holdable: int
-    reserved: int = 0
-    joining: int = 0
-    carried: int = 0
-    taken: int = 0
-    preflight: int = 0
-    total: int = 0
+    reserved: int
+    joining: int
+    carried: int
+    taken: int
+    preflight: int
+    total: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from balloons.api.pool import Mode, PoolNodes, PoolSpec
 from balloons.decide.decide import Purse, decide
 from balloons.decide.decision_and_reasons import Memory
 from balloons.decide.settings import DecideSettings
-from balloons.decide.wanted_nodes import Supply, target
+from balloons.decide.wanted_nodes import target
+from tests.unit.balloons.decide.test_wanted_nodes import supply_of
 from tests.world import NOW, POOL_KEY, World, a_lane, a_node, a_pool, later, work
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.levers.lever import Lane
@@ -49,18 +50,18 @@ def test_a_lane_without_a_number_bounds_nobody() -> None:
 
 
 def test_preempted_balloons_that_wait_again_are_growth_like_any_other() -> None:
-    aim = target(HEADROOM, None, Supply(busy=8, holdable=0, total=8), asked=8, allowance=3, granted=0)
+    aim = target(HEADROOM, None, supply_of(busy=8, holdable=0, total=8), asked=8, allowance=3, granted=0)
     assert (aim.wait, aim.starts, aim.granted, aim.lacking) == (3, 3, 3, 10)
 
 
 def test_what_waited_before_anybody_paced_it_may_stay() -> None:
-    aim = target(HEADROOM, None, Supply(busy=0, holdable=2, total=2), asked=8, allowance=0, granted=None)
+    aim = target(HEADROOM, None, supply_of(busy=0, holdable=2, total=2), asked=8, allowance=0, granted=None)
     assert (aim.wait, aim.starts, aim.granted) == (8, 0, 8)
 
 
 @given(COUNTS, COUNTS, COUNTS, st.integers(0, 20))
 def test_no_more_nodes_start_than_the_allowance_says(asked: int, granted: int, joining: int, allowance: int) -> None:
-    supply = Supply(busy=0, holdable=0, joining=joining, total=joining)
+    supply = supply_of(busy=0, holdable=0, joining=joining, total=joining)
     aim = target(HEADROOM, None, supply, asked, allowance, granted)
     assert aim.starts <= allowance
     assert aim.granted is not None

@@ -290,3 +290,13 @@ def test_a_pool_that_is_left_alone_takes_no_allowance_from_the_next(left_alone: 
     decided, _ = decide(world.snapshot(), Memory(), SETTINGS, NOW, a_lane(3))
     actions = [action for pool in decided.pools for action in pool.actions]
     assert [action.replicas for action in actions if isinstance(action, ApplyObject)] == [2 + 3]
+
+
+@pytest.mark.parametrize(
+    ("pools", "runs"), [("registry.example/warm/pause:1", "registry.example/warm/pause:1"), ("", "own.example/pause:9")]
+)
+def test_balloons_run_the_pools_image_and_else_the_services(pools: str, runs: str) -> None:
+    settings = DecideSettings(image="own.example/pause:9", allowed_images=("registry.example/warm/",))
+    decided, _ = decide(World.of(a_pool(image=pools), nodes=nodes(1)).snapshot(), Memory(), settings, NOW)
+    (made,) = [action for action in decided.pools[0].actions if isinstance(action, ApplyObject)]
+    assert [each["image"] for each in made.manifest["spec"]["template"]["spec"]["containers"]] == [runs]

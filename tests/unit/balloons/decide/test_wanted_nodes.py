@@ -4,7 +4,7 @@ How many nodes a pool wants warm. Which nodes are held, and what happens when a 
 """
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
 from math import inf
 from typing import Any
 
@@ -42,7 +42,12 @@ def headroom(**spec: Any) -> PoolSpec:
 @st.composite
 def supplies(draw: st.DrawFn) -> Supply:
     parts = {name: draw(COUNTS) for name in ("busy", "holdable", "reserved", "joining", "preflight")}
-    return Supply(**parts, total=sum(parts.values()) + draw(COUNTS))
+    return supply_of(**parts, total=sum(parts.values()) + draw(COUNTS))
+
+
+def supply_of(**counts: int) -> Supply:
+    """So many nodes, and none of any other kind."""
+    return Supply(**{**{each.name: 0 for each in fields(Supply)}, **counts})
 
 
 def left_by(supply: Supply, most: int | None) -> float:
@@ -92,48 +97,48 @@ def test_what_is_asked_for_is_asked_for_once(supply: Supply, size: int, most: in
 
 
 def test_headroom_asks_for_what_is_missing() -> None:
-    aim = target(headroom(), None, Supply(busy=3, holdable=4, total=7), 0, None)
+    aim = target(headroom(), None, supply_of(busy=3, holdable=4, total=7), 0, None)
     assert (aim.hold, aim.wait, aim.starts) == (4, 6, 6)
     assert aim.because is not None
     assert aim.because.reason is Reason.GROWING
 
 
 def test_an_allowance_bounds_new_nodes_only() -> None:
-    aim = target(headroom(), None, Supply(busy=0, holdable=0, total=0), 4, 2)
+    aim = target(headroom(), None, supply_of(busy=0, holdable=0, total=0), 4, 2)
     assert (aim.wait, aim.starts) == (6, 2)
     assert aim.because is not None
     assert aim.because.reason is Reason.ALLOWANCE
 
 
 def test_joining_nodes_are_waited_for_and_not_asked_for_twice() -> None:
-    aim = target(headroom(), None, Supply(busy=0, holdable=4, joining=5, total=9), 0, None)
+    aim = target(headroom(), None, supply_of(busy=0, holdable=4, joining=5, total=9), 0, None)
     assert (aim.wait, aim.starts) == (6, 1)
 
 
 def test_preflight_nodes_are_neither_waited_for_nor_asked_for_twice() -> None:
-    aim = target(headroom(), None, Supply(busy=0, holdable=4, preflight=5, total=9), 0, None)
+    aim = target(headroom(), None, supply_of(busy=0, holdable=4, preflight=5, total=9), 0, None)
     assert (aim.wait, aim.starts) == (1, 1)
 
 
 def test_reserved_nodes_are_replaced_only_once_they_are_taken() -> None:
-    released = target(headroom(), None, Supply(busy=0, holdable=6, reserved=4, total=10), 0, None)
-    taken = target(headroom(), None, Supply(busy=4, holdable=6, total=10), 0, None)
+    released = target(headroom(), None, supply_of(busy=0, holdable=6, reserved=4, total=10), 0, None)
+    taken = target(headroom(), None, supply_of(busy=4, holdable=6, total=10), 0, None)
     assert (released.wait, taken.wait) == (0, 4)
 
 
 def test_balloons_that_wait_already_are_not_taken_back_for_a_reservation() -> None:
-    assert target(headroom(), None, Supply(busy=0, holdable=3, reserved=4, total=7), 5, None).wait == 5
+    assert target(headroom(), None, supply_of(busy=0, holdable=3, reserved=4, total=7), 5, None).wait == 5
 
 
 def test_sick_nodes_count_against_max_size_and_are_named() -> None:
-    aim = target(headroom(max_size=10), None, Supply(busy=0, holdable=4, total=10), 0, None)
+    aim = target(headroom(max_size=10), None, supply_of(busy=0, holdable=4, total=10), 0, None)
     assert aim.wait == 0
     assert aim.because is not None
     assert aim.because.reason is Reason.MAX_SIZE
 
 
 def test_busy_nodes_leave_less_to_hold() -> None:
-    assert target(hold(max_size=10), None, Supply(busy=8, holdable=5, total=13), 0, None).hold == 2
+    assert target(hold(max_size=10), None, supply_of(busy=8, holdable=5, total=13), 0, None).hold == 2
 
 
 @pytest.mark.parametrize(
@@ -141,13 +146,13 @@ def test_busy_nodes_leave_less_to_hold() -> None:
 )
 def test_hold_says_when_max_size_leaves_idle_nodes(size: int | None, busy: int, is_full: bool) -> None:
     """It said that no idle node was left, or that all was as wanted."""
-    aim = target(hold(size=size, max_size=5), None, Supply(busy=busy, holdable=5, total=busy + 6), 0, None)
+    aim = target(hold(size=size, max_size=5), None, supply_of(busy=busy, holdable=5, total=busy + 6), 0, None)
     reason = aim.because.sentence if aim.because else ""
     assert reason == ("the pool has reached maxSize 5: 3 nodes are busy, 1 not available" if is_full else "")
 
 
 def test_hold_says_when_there_are_too_few_nodes() -> None:
-    aim = target(hold(size=5), None, Supply(busy=0, holdable=3, total=3), 0, None)
+    aim = target(hold(size=5), None, supply_of(busy=0, holdable=3, total=3), 0, None)
     assert aim.because is not None
     assert aim.because.reason is Reason.TOO_FEW_NODES
 
@@ -174,7 +179,7 @@ def test_a_schedule_replaces_size_and_keeps_min_size() -> None:
 
 
 def test_without_size_every_idle_node_is_held() -> None:
-    assert target(hold(), None, Supply(busy=2, holdable=7, total=9), 0, None).hold == 7
+    assert target(hold(), None, supply_of(busy=2, holdable=7, total=9), 0, None).hold == 7
 
 
 def zoned(zone: str, count: int) -> list[Node]:
@@ -191,6 +196,16 @@ def test_new_nodes_come_from_the_zone_that_holds_fewest() -> None:
     chosen = choose_nodes([*zoned("a", 3), *zoned("b", 3)], {"a000": held, "a001": held}, 4)
     assert Counter(node.zone for node in chosen) == {"a": 2, "b": 2}
     assert {"a000", "a001"} <= {node.name for node in chosen}
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=12), st.integers(0, 14))
+def test_nodes_that_are_held_are_chosen_first_and_none_twice(made: list[tuple[str, bool]], wanted: int) -> None:
+    there = [a_node(f"n{at}", labels={"topology.kubernetes.io/zone": zone}) for at, (zone, _) in enumerate(made)]
+    load = load_of([work("b", "n", kind=PodKind.BALLOON, pool="gpu")], -10)
+    held = {node.name: load for node, (_, is_held) in zip(there, made, strict=True) if is_held}
+    chosen = {node.name for node in choose_nodes(there, held, wanted)}
+    assert len(chosen) == len(choose_nodes(there, held, wanted)) == min(wanted, len(there))
+    assert chosen <= held.keys() or held.keys() <= chosen
 
 
 def test_a_balloon_beside_work_is_moved_although_the_size_stays() -> None:
@@ -227,14 +242,14 @@ def test_the_allowance_is_shared_by_all_pools_oldest_first() -> None:
 @pytest.mark.parametrize(
     ("supply", "others"),
     [
-        (Supply(busy=0, holdable=4, total=10), 6),
-        (Supply(busy=0, holdable=4, preflight=5, total=10), 6),
-        (Supply(busy=0, holdable=4, preflight=5, joining=1, total=10), None),
-        (Supply(busy=0, holdable=4, joining=5, total=10), 6),
-        (Supply(busy=2, holdable=3, reserved=1, total=10), 4),
-        (Supply(busy=4, holdable=6, total=10), 0),
-        (Supply(busy=0, holdable=10, total=10), None),
-        (Supply(busy=0, holdable=4, total=9), None),
+        (supply_of(busy=0, holdable=4, total=10), 6),
+        (supply_of(busy=0, holdable=4, preflight=5, total=10), 6),
+        (supply_of(busy=0, holdable=4, preflight=5, joining=1, total=10), None),
+        (supply_of(busy=0, holdable=4, joining=5, total=10), 6),
+        (supply_of(busy=2, holdable=3, reserved=1, total=10), 4),
+        (supply_of(busy=4, holdable=6, total=10), 0),
+        (supply_of(busy=0, holdable=10, total=10), None),
+        (supply_of(busy=0, holdable=4, total=9), None),
     ],
 )
 def test_a_pool_at_max_size_says_how_many_nodes_are_of_no_use(supply: Supply, others: int | None) -> None:
@@ -248,10 +263,10 @@ def test_a_pool_at_max_size_says_how_many_nodes_are_of_no_use(supply: Supply, ot
 
 
 def test_without_max_size_nothing_is_full() -> None:
-    aim = target(headroom(max_size=None), None, Supply(busy=9, holdable=4, total=200), 0, 0)
+    aim = target(headroom(max_size=None), None, supply_of(busy=9, holdable=4, total=200), 0, 0)
     assert aim.because is not None
     assert aim.because.reason is Reason.ALLOWANCE
-    enough = target(headroom(max_size=None), None, Supply(busy=9, holdable=10, total=19), 0, None)
+    enough = target(headroom(max_size=None), None, supply_of(busy=9, holdable=10, total=19), 0, None)
     assert (enough.hold, enough.wait, enough.because) == (10, 0, None)
 
 
@@ -270,19 +285,19 @@ def test_what_was_granted_may_wait_and_the_rest_is_growth(
     asked: int, granted: int | None, allowance: int | None, wait: int, starts: int
 ) -> None:
     """Six of ten are missing."""
-    aim = target(headroom(), None, Supply(busy=0, holdable=4, total=4), asked, allowance, granted)
+    aim = target(headroom(), None, supply_of(busy=0, holdable=4, total=4), asked, allowance, granted)
     assert (aim.wait, aim.starts, aim.lacking) == (wait, starts, 6)
     assert aim.granted == (None if allowance is None else wait)
 
 
 @pytest.mark.parametrize(("carried", "wait"), [(0, 6), (2, 4), (5, 1), (7, 1)])
 def test_a_balloon_that_a_joining_node_carries_is_not_asked_for(carried: int, wait: int) -> None:
-    supply = Supply(busy=0, holdable=4, joining=5, carried=carried, total=9)
+    supply = supply_of(busy=0, holdable=4, joining=5, carried=carried, total=9)
     assert target(headroom(), None, supply, 0, None).wait == wait
 
 
 def test_of_two_joining_nodes_one_with_a_balloon_and_one_for_work_none_is_left_for_a_balloon() -> None:
-    supply = Supply(busy=2, holdable=0, joining=2, carried=1, taken=1, total=4)
+    supply = supply_of(busy=2, holdable=0, joining=2, carried=1, taken=1, total=4)
     assert target(headroom(max_size=4), None, supply, 0, None).wait == 0
 
 
