@@ -206,6 +206,7 @@ def test_any_history_gives_what_its_end_would_give_at_once(history: list[tuple[P
     }
     assert by_key(old.waiting) == by_key(new.waiting)
     assert {k: by_key(v) for k, v in old.unbound.items()} == {k: by_key(v) for k, v in new.unbound.items()}
+    assert {k: by_key(v) for k, v in old.outranking.items()} == {k: by_key(v) for k, v in new.outranking.items()}
 
 
 def large_index(nodes: int) -> Index:
