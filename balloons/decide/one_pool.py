@@ -56,6 +56,9 @@ from throttler.kube.pod import POOL_LABEL, Pod
 from throttler.kube.quantities_and_durations import parse_duration
 from throttler.kube.reasons_and_events import Because, because
 
+GATED_S = 60.0
+"""A balloon that is held by a gate for so long is not about to be let go."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -145,7 +148,11 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
         aim = _without_growth(aim, because(Reason.NO_SHAPE))
     elif aim.wait and aim.shape in too_small:
         aim = _without_growth(aim, because(Reason.TOO_SMALL, shape=aim.shape))
-    why = _refused(view, present.total()) or _why(view, aim, holding, freed, len(holdable) - len(free))
+    why = (
+        _refused(view, present.total())
+        or _gated(view, case.now)
+        or _why(view, aim, holding, freed, len(holdable) - len(free))
+    )
     let_go = [a for a in actions if isinstance(a, AnnotateNode) and None in a.annotations.values()]
     count = max(0, len(holding.victims) - len(view.leaving) - going) + len(let_go)
     removed = recent_removals(memory, count, case.now)
@@ -321,6 +328,15 @@ def _refused(view: PoolView, bound: int) -> Because | None:
     ordered = sum(stored.replicas for stored in view.deployments.values())
     is_short = bound + len(view.unbound) < ordered
     return because(Reason.REFUSED, message=refusal) if refusal and is_short else None
+
+
+def _gated(view: PoolView, now: Now) -> Because | None:
+    """Who keeps balloons from the scheduler: a job queue for all pods of the namespace, or a policy. One that lets them
+    go does so within seconds."""
+    since_s = now.wall.timestamp() - GATED_S
+    held = [balloon.scheduling.gates for balloon in view.unbound if balloon.scheduling and balloon.created_s <= since_s]
+    held = [gates for gates in held if gates]
+    return because(Reason.GATED, balloons=len(held), gates=some_of(set[str]().union(*held))) if held else None
 
 
 def _why(view: PoolView, aim: Target, holding: Holding, freed: Sequence[tuple[Pod, str]], reserved: int) -> Because:

@@ -42,6 +42,7 @@ _STUCK = {
     Reason.BOUND,
     Reason.OUTRANKING,
     Reason.REFUSED,
+    Reason.GATED,
     Reason.CONFLICT,
     Reason.NO_PRIORITY_CLASS,
     Reason.NO_SHAPE,

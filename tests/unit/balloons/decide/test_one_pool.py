@@ -11,7 +11,7 @@ from balloons.decide.decision_and_reasons import ApplyObject, Decision, Memory, 
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_lane, a_pool, later, nodes, work
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.pod import PodKind
+from throttler.kube.pod import PodKind, Scheduling
 from throttler.kube.selectors import LabelSelector
 
 SETTINGS = DecideSettings()
@@ -135,6 +135,27 @@ def test_a_deployment_that_loses_held_nodes_shrinks_by_as_many() -> None:
     story.world.change_pool(size=3)
     (lowered,) = [action for action in story.step().pools[0].actions if isinstance(action, ApplyObject)]
     assert (lowered.because.reason, lowered.because.detail["surplus"]) == (Reason.SHRINKING, 1)
+
+
+@pytest.mark.parametrize("spec", [{}, {"mode": Mode.HEADROOM, "size": 3, "max_size": 5}])
+def test_gates_that_keep_balloons_from_the_scheduler_are_named_once_they_stay(spec: dict[str, Any]) -> None:
+    """The pool said that it was warming up, or that it grows, without end."""
+    story = held(3, **spec)
+    gated = Scheduling(is_gated=True, gates=("kueue.x-k8s.io/admission",))
+    for balloon in story.world.balloons()[:2]:
+        made_s = story.now.wall.timestamp()
+        waiting = msgspec.structs.replace(balloon, node="", is_running=False, scheduling=gated, created_s=made_s)
+        story.world.add(waiting)
+    why = [story.step().pools[0].because for _ in range(8)]
+    assert {each.reason for each in why[:6]} == {Reason.WARMING}, "a job queue lets them go within seconds"
+    assert why[-1].sentence == "scheduling gates hold 2 balloons back: kueue.x-k8s.io/admission"
+
+
+def test_a_balloon_that_waits_without_a_gate_is_not_held_back() -> None:
+    story = held(3)
+    balloon = story.world.balloons()[0]
+    story.world.add(msgspec.structs.replace(balloon, node="", is_running=False, scheduling=Scheduling(is_tried=True)))
+    assert story.step().pools[0].because.reason is Reason.WARMING
 
 
 def test_a_pool_that_may_not_let_all_go_at_once_says_how_many_are_too_many() -> None:
