@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from balloons.api.pool import Mode, PoolStatus, Strategy
-from balloons.decide.census import JOIN_LIMIT_S, NodeState
+from balloons.decide.census import JOIN_LIMIT_S, NodeState, has_room
 from balloons.decide.decision_and_reasons import (
     Action,
     AnnotateNode,
@@ -56,8 +56,8 @@ from throttler.kube.pod import POOL_LABEL, Pod
 from throttler.kube.quantities_and_durations import parse_duration
 from throttler.kube.reasons_and_events import Because, because
 
-GATED_S = 60.0
-"""A balloon that is held by a gate for so long is not about to be let go."""
+WAITING_S = 60.0
+"""A balloon that has waited for so long is not about to be let go, or to get its node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +151,7 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     why = (
         _refused(view, present.total())
         or _gated(view, case.now)
+        or _enlarged(view, case.now)
         or _why(view, aim, holding, freed, len(holdable) - len(free))
     )
     let_go = [a for a in actions if isinstance(a, AnnotateNode) and None in a.annotations.values()]
@@ -333,10 +334,30 @@ def _refused(view: PoolView, bound: int) -> Because | None:
 def _gated(view: PoolView, now: Now) -> Because | None:
     """Who keeps balloons from the scheduler: a job queue for all pods of the namespace, or a policy. One that lets them
     go does so within seconds."""
-    since_s = now.wall.timestamp() - GATED_S
-    held = [balloon.scheduling.gates for balloon in view.unbound if balloon.scheduling and balloon.created_s <= since_s]
-    held = [gates for gates in held if gates]
+    gates = (balloon.scheduling.gates for balloon in _long_unbound(view, now) if balloon.scheduling)
+    held = [names for names in gates if names]
     return because(Reason.GATED, balloons=len(held), gates=some_of(set[str]().union(*held))) if held else None
+
+
+def _enlarged(view: PoolView, now: Now) -> Because | None:
+    """What was added to balloons at their admission (a sidecar, the overhead of a RuntimeClass), if with it they fit
+    no idle node of their shape."""
+    idle: dict[str, list[Node]] = {}
+    for node in view.census.by_state[NodeState.IDLE]:
+        idle.setdefault(view.shapes.of(node), []).append(node)
+    rolling = {name for name, stored in view.deployments.items() if stored.is_rolling}
+    kinds = {(balloon.shape, id(balloon.requests)): balloon for balloon in _long_unbound(view, now)}
+    more: set[str] = set()
+    for (shape, _), balloon in kinds.items():
+        asked, nodes = view.requests.get(shape), idle.get(shape, ()) if shape not in rolling else ()
+        if asked and nodes and not any(has_room(n, view.loads.get(n.name) or EMPTY, balloon.requests) for n in nodes):
+            more |= {name for name, milli in balloon.requests.items() if milli > asked.get(name, 0)} - {"pods"}
+    return because(Reason.ENLARGED, resources=", ".join(sorted(more))) if more else None
+
+
+def _long_unbound(view: PoolView, now: Now) -> list[Pod]:
+    since_s = now.wall.timestamp() - WAITING_S
+    return [balloon for balloon in view.unbound if balloon.created_s <= since_s]
 
 
 def _why(view: PoolView, aim: Target, holding: Holding, freed: Sequence[tuple[Pod, str]], reserved: int) -> Because:

@@ -43,6 +43,7 @@ _STUCK = {
     Reason.OUTRANKING,
     Reason.REFUSED,
     Reason.GATED,
+    Reason.ENLARGED,
     Reason.CONFLICT,
     Reason.NO_PRIORITY_CLASS,
     Reason.NO_SHAPE,

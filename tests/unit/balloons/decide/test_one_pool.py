@@ -12,6 +12,7 @@ from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_lane, a_pool, later, nodes, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import PodKind, Scheduling
+from throttler.kube.quantities_and_durations import parse_resources, total
 from throttler.kube.selectors import LabelSelector
 
 SETTINGS = DecideSettings()
@@ -149,6 +150,29 @@ def test_gates_that_keep_balloons_from_the_scheduler_are_named_once_they_stay(sp
     why = [story.step().pools[0].because for _ in range(8)]
     assert {each.reason for each in why[:6]} == {Reason.WARMING}, "a job queue lets them go within seconds"
     assert why[-1].sentence == "scheduling gates hold 2 balloons back: kueue.x-k8s.io/admission"
+
+
+@pytest.mark.parametrize("spec", [{}, {"mode": Mode.HEADROOM, "size": 3, "max_size": 5}])
+def test_what_makes_balloons_too_large_at_their_admission_is_named(spec: dict[str, Any]) -> None:
+    story = held(3, **spec)
+    more = parse_resources({"cpu": "1", "ephemeral-storage": "1Gi"})
+    for balloon in story.world.balloons()[:2]:
+        requests, made_s = total((balloon.requests, more)), story.now.wall.timestamp()
+        waiting = {"node": "", "is_running": False, "requests": requests, "created_s": made_s}
+        story.world.add(msgspec.structs.replace(balloon, **waiting))
+    why = [story.step().pools[0].because for _ in range(8)]
+    assert {each.reason for each in why[:6]} == {Reason.WARMING}
+    assert why[-1].code == "Enlarged"
+    assert why[-1].sentence.endswith("they got more cpu, ephemeral-storage")
+
+
+@pytest.mark.parametrize("more", [{}, {"cpu": "100m"}])
+def test_a_balloon_that_would_fit_waits_for_another_reason(more: dict[str, str]) -> None:
+    story = held(3)
+    balloon = story.world.balloons()[0]
+    waiting = {"node": "", "is_running": False, "requests": total((balloon.requests, parse_resources(more)))}
+    story.world.add(msgspec.structs.replace(balloon, **waiting))
+    assert story.step().pools[0].because.reason is Reason.WARMING
 
 
 def test_a_balloon_that_waits_without_a_gate_is_not_held_back() -> None:
