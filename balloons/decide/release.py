@@ -105,7 +105,12 @@ def room_without_balloon(node: Node, load: NodeLoad) -> Resources:
 
 def how_many(wanted: PodClass, room: Resources) -> int:
     """How many pods of the class fit into the room."""
-    counts = [room.get(name, 0) // milli for name, milli in wanted.requests.items() if milli]
+    counts = list[int]()
+    for name, milli in wanted.requests.items():
+        if milli > (left := room.get(name, 0)):
+            return 0  # at once: most nodes of a large cluster are full
+        if milli:
+            counts.append(left // milli)
     most = min(counts, default=0)
     return min(most, 1) if wanted.is_one_per_node else most
 

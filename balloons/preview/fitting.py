@@ -387,7 +387,8 @@ class _State:
         there, new = self._fill(asked, count)
         left = count - there - new
         # A host that takes no more now never will: the emptiest is full or closed to them, and holds back the rest.
-        lowest = min((place.has(asked) for place in self._counted(asked)), default=MOST_PODS)
+        hosts = self._counted(asked) if left and asked.spread else ()
+        lowest = min((place.has(asked) for place in hosts), default=MOST_PODS)
         while left and (opened := self._open(asked, left)) is not None:
             _top_up(opened, asked, left, lowest)
             lowest = min(lowest, opened.has(asked))
@@ -414,20 +415,23 @@ class _State:
 
     def _open_to(self, asked: AskedClass) -> list[Place]:
         """Places whose labels and taints let the class in."""
-        return self._those(("open", *asked.key), lambda place: admits(place.node, asked.wanted))
+        wanted = asked.wanted
+        rules = "open", wanted.tolerations, wanted.node_selector, wanted.node_terms
+        return self._those(rules, lambda place: admits(place.node, wanted))
 
     def _counted(self, asked: AskedClass) -> list[Place]:
         """Hosts that the scheduler counts when it spreads the class: by their labels alone, whatever their taints."""
         if asked.spread is None or asked.spread.honors_taints:
             return self._open_to(asked)
         selector, terms = asked.wanted.node_selector, asked.wanted.node_terms
-        return self._those(("domain", *asked.key), lambda place: is_selected(place.node.labels, selector, terms))
+        rules = "domain", selector, terms
+        return self._those(rules, lambda place: is_selected(place.node.labels, selector, terms))
 
-    def _those(self, key: tuple[object, ...], is_one: Callable[[Place], bool]) -> list[Place]:
-        """Places for which it holds; judged once for each."""
-        known, judged = self._judged.setdefault(key, ([], 0))
+    def _those(self, rules: tuple[object, ...], is_one: Callable[[Place], bool]) -> list[Place]:
+        """Places for which it holds; judged once for all classes with the same rules, which differ in size."""
+        known, judged = self._judged.setdefault(rules, ([], 0))
         known += [place for place in self._places[judged:] if is_one(place)]
-        self._judged[key] = known, len(self._places)
+        self._judged[rules] = known, len(self._places)
         return known
 
     def _open(self, asked: AskedClass, count: int) -> Place | None:
