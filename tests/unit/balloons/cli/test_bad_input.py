@@ -54,6 +54,8 @@ def refused(*arguments: str, **environment: str) -> str:
         ((*OFFLINE, "--servers", "0"), "--servers 0: accepted: a whole number from 1 to 100"),
         ((*OFFLINE, "--nodes", "1e99"), "--nodes 1e+99: accepted: a whole number from 0 to 1,000,000"),
         ((*OFFLINE, "--launch-rate", "abc"), "Invalid value for '--launch-rate': 'abc'; accepted: a number from 0.001"),
+        ((*OFFLINE, "--launch-burst", "5"), "--launch-burst without --launch-rate"),
+        (("simulate", "--offline", "--sweep", "launch-burst=1,2"), "--launch-burst without --launch-rate"),
         ((*OFFLINE, "--boot", "0"), "--boot 0s: accepted: 0.1s to 24h00m"),
         ((*OFFLINE, "--kill-timer", "48h"), "--kill-timer 2d00h: accepted: 1s to 24h00m"),
         ((*OFFLINE, "--reaction", ""), "Invalid value for '--reaction': duration \"\" is not accepted; accepted:"),
