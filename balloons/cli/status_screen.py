@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from math import inf
 from textwrap import wrap
 from time import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -32,11 +32,12 @@ from balloons.text_and_colours import duration, printable
 from balloons.view.index_and_snapshot import StoredPool
 from throttler.api.throttle_rules import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube.errors import ForbiddenError, NotFoundError, UnauthorizedError
-from throttler.kube.kube_client import KubeClient
 from throttler.kube.quantities_and_durations import count
-from throttler.kube.reflector import Reflector, T, W
 from throttler.kube.requests import Selection
-from throttler.service.throttle_watches import THROTTLES
+
+if TYPE_CHECKING:
+    from throttler.kube.kube_client import KubeClient
+    from throttler.kube.reflector import Reflector, T, W
 
 REDRAW_S = 0.5
 """Changes within this time are shown together: two redraws a second at most."""
@@ -65,9 +66,13 @@ async def follow(
 
 
 async def changes_of(
-    client: KubeClient, where: str | None, only: Sequence[str], *, has_throttles: bool
+    client: "KubeClient", where: str | None, only: Sequence[str], *, has_throttles: bool
 ) -> AsyncGenerator[Listing, None]:
     """What is there (`only` these names), and again when it has changed; `has_throttles`: they may be seen."""
+    # Imported here, as below: with the client it takes longer than a dump to read.
+    from throttler.kube.reflector import Reflector
+    from throttler.service.throttle_watches import THROTTLES
+
     changed = asyncio.Event()
     pools = Reflector(client, POOLS, PoolWire, pool_from_wire, Selection(namespace=where), on_change=changed.set)
     throttles = Reflector(client, THROTTLES, ThrottleWire, throttle_from_wire, on_change=changed.set)
@@ -94,7 +99,7 @@ async def until_changed(changed: asyncio.Event) -> None:
     await asyncio.sleep(REDRAW_S)
 
 
-def outage(*reflectors: Reflector[Any, Any]) -> str:
+def outage(*reflectors: "Reflector[Any, Any]") -> str:
     """What is shown and no longer followed, else empty: without a word an old view looks like a quiet cluster."""
     lost = [
         reflector for reflector in reflectors if reflector.last_error is not None and not reflector.store.is_complete
@@ -336,21 +341,23 @@ async def _wait(
     return ExitCode.DONE if is_so else ExitCode.TIMED_OUT
 
 
-async def _first_look(client: KubeClient, where: str | None) -> _Look:
+async def _first_look(client: "KubeClient", where: str | None) -> _Look:
     """Raises NotFoundError where there are no pools to be had."""
     pools = await _pools(client, where)
     return _Look(await _throttles(client), pools)
 
 
-async def _pools(client: KubeClient, namespace: str | None) -> list[StoredPool]:
+async def _pools(client: "KubeClient", namespace: str | None) -> list[StoredPool]:
     pools: list[StoredPool] = []
     async for page in client.pages(POOLS, PoolWire, Selection(namespace=namespace)):
         pools += [pool_from_wire(wire) for wire in page.items]
     return sorted(pools, key=lambda pool: pool.key)
 
 
-async def _throttles(client: KubeClient) -> list[StoredThrottle] | None:
+async def _throttles(client: "KubeClient") -> list[StoredThrottle] | None:
     """None where they are not served, or not shown to this user: whoever may see one namespace still sees its pools."""
+    from throttler.service.throttle_watches import THROTTLES
+
     throttles: list[StoredThrottle] = []
     try:
         async for page in client.pages(THROTTLES, ThrottleWire):

@@ -18,14 +18,12 @@ from balloons.cli.documents import NodeGroupItem, NodeGroupListDocument, Request
 from balloons.cli.status_screen import COLUMNS, LINES, ToldOnce, height, on_screen, outage, start, until_changed
 from balloons.cli.terminal import NONE, Look, keys_unseen
 from balloons.preview.from_cluster import price_of
-from balloons.service.watches import UNFINISHED
 from balloons.text_and_colours import COLOURS, RESET, printable
 from balloons.view.node_load_and_devices import counted_apart
 from throttler.kube.errors import ForbiddenError, NotFoundError
 from throttler.kube.node import Node, NodeWire, Shared, group_of, node_from_wire
 from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire
 from throttler.kube.quantities_and_durations import count, total
-from throttler.kube.reflector import Reflector
 from throttler.kube.requests import NODES, PODS, Selection
 from throttler.kube.taints import is_joining_taint
 
@@ -204,6 +202,10 @@ def _painted(state: str, cells: int, look: Look) -> str:
 
 async def follow(options: Mapping[str, Any], look: Look, prices: Mapping[str, float]) -> None:
     """Show the bars until cancelled: in place on a terminal, elsewhere a line for each that has changed."""
+    # Imported here: with the client they take longer than a dump to read.
+    from balloons.service.watches import UNFINISHED
+    from throttler.kube.reflector import Reflector
+
     changed, shared = asyncio.Event(), Shared()
     async with open_cluster(dict(options), "top") as (client, _), AsyncExitStack() as running:
         # Who follows waits for a server to come back; one that is not there at all is told at once.

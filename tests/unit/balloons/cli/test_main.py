@@ -19,6 +19,7 @@ from tests.commands import balloons
 from throttler.kube.errors import ConfigError, ForbiddenError
 from throttler.scraping.promql_client import PrometheusAccess
 
+EXAMPLE = str(Path(__file__).parents[4] / "docs" / "example" / "cluster.tar.gz")
 HEAVY = (
     "kubernetes",
     "aiohttp",
@@ -65,6 +66,14 @@ print("LOADED", *[m for m in {heavy!r} if m in sys.modules])
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = MODULES_AFTER.format(arguments=arguments, heavy=HEAVY)
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert answer.stdout.splitlines()[-1] == "LOADED"
+
+
+@pytest.mark.parametrize("name", ["status", "top"])
+def test_of_a_dump_no_server_is_asked(name: str) -> None:
+    """The client takes longer to load than a dump to read."""
+    code = MODULES_AFTER.format(arguments=[name, "--from", EXAMPLE], heavy=("aiohttp", "throttler.kube.kube_client"))
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert answer.stdout.splitlines()[-1] == "LOADED"
 
