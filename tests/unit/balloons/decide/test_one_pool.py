@@ -345,3 +345,17 @@ def test_balloons_run_the_pools_image_and_else_the_services(pools: str, runs: st
     decided, _ = decide(World.of(a_pool(image=pools), nodes=nodes(1)).snapshot(), Memory(), settings, NOW)
     (made,) = [action for action in decided.pools[0].actions if isinstance(action, ApplyObject)]
     assert [each["image"] for each in made.manifest["spec"]["template"]["spec"]["containers"]] == [runs]
+
+
+def test_a_slow_replica_set_is_told_once_to_remove_and_then_the_next_ones_go() -> None:
+    """What is being removed still counts against the limit of its own time, and of no later one."""
+    story = held(30, size=30)
+    story.world.change_pool(size=0)
+    left = []
+    for seconds in (0.0, 5.0, 9.9, 10.0):
+        if seconds == 10.0:
+            story.world.settle()
+        decided, story.memory = decide(story.world.snapshot(), story.memory, SETTINGS, later(story.now, seconds))
+        story.world.apply(decided)
+        left.append(story.world.replicas())
+    assert left == [20, 20, 20, 10]
