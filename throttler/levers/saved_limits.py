@@ -226,7 +226,10 @@ def restore(
     kept = taken_in(known or read_saved(metadata), thing.limits, metadata.managed_fields, thing.LIMITS)
     if not (has_mark or kept.ceiling):
         return ()
-    if thing.MAY_BE_OURS and kept.is_made and all(value is None for value in kept.original.values()):
+    users = (thing.limits or {}).keys() - kept.ceiling.keys() or any(
+        value is not None for value in kept.original.values()
+    )
+    if thing.MAY_BE_OURS and kept.is_made and not users:
         body = {"metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version}}
         return (_write(thing, How.DELETE, body, reason),)
     return _restored(thing, kept, reason)

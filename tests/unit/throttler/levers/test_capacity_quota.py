@@ -285,6 +285,17 @@ def test_our_quota_is_deleted_when_nothing_waits_any_more() -> None:
     assert story.look(room(waiting=0, **THERE), 50.0).state is LeverState.HANDED_BACK
 
 
+def test_our_quota_in_which_its_user_limits_something_else_stays_with_that() -> None:
+    story = Story()
+    story.look(room(allowance=8, **THERE))
+    story.server.merge({"metadata": {}, "spec": {"limits": {"resources": {"cpu": "500"}}}}, "kubectl-edit")
+    story.look(room(is_stopping=True), 5.0)
+    quota = story.server.quota()
+    assert quota is not None
+    assert quota.spec.limits.resources == {"cpu": "500"}
+    assert not quota.metadata.annotations
+
+
 def test_no_quota_is_made_while_nothing_waits() -> None:
     story = Story()
     story.look(room(waiting=0, **THERE))
