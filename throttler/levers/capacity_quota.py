@@ -45,7 +45,7 @@ from throttler.levers.lever import (
     LeverState,
     PacedAutoscaler,
 )
-from throttler.levers.saved_limits import SavedLimits, amount_of, restore
+from throttler.levers.saved_limits import SavedLimits, amount_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,12 +220,11 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
         """Nothing was looked at."""
         return replace(self.memory, mark=None, demand=self.demand_before)
 
-    def misfit(self) -> LeverDecision | None:
+    def misfit(self) -> StateAndReason | None:
         """A quota of the user's for other nodes."""
         if self.thing is None or not self.view.selects_others or (self.mark and self.mark.is_made):
             return None
-        why = because(LeverReason.QUOTA_SELECTOR_DIFFERS)
-        return self.decision(None, (LeverState.REFUSED, why), restore(self.thing))
+        return LeverState.REFUSED, because(LeverReason.QUOTA_SELECTOR_DIFFERS)
 
     def heard(self) -> QuotaMemory:
         """With who changed the quota, whether it is enforced, and whether its room is used."""

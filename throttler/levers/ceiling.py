@@ -325,8 +325,8 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
         """What is remembered of an object that is left alone."""
         return replace(self.memory, mark=None)
 
-    def misfit(self) -> LeverDecision | None:
-        """What to do on an object of ours to move that cannot bear our ceiling; None where it can."""
+    def misfit(self) -> StateAndReason | None:
+        """Why an object of ours to move cannot bear our ceiling; None where it can."""
         return None
 
     @abstractmethod
@@ -426,19 +426,19 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
         if self.thing is not None and self.mark is None and is_unreadable(self.thing.metadata):
             return self.decision(None, (LeverState.REFUSED, because(LeverReason.ORIGINAL_UNREADABLE))), self.memory
         if misfit := self.misfit():
-            return misfit, replace(self.memory, mark=None)
+            return self._given_back(misfit, LeverReason.STOPPING, replace(self.memory, mark=None))
         if self.is_over or (self.mark is None and self.room.waiting <= 0):
             reason = LeverReason.STOPPING if self.room.is_stopping else LeverReason.NOTHING_WAITS
-            writes = restore(self.thing, reason, self.mark) if self.thing is not None else ()
-            return self.decision(None, (LeverState.HANDED_BACK, because(reason)), writes), self._handed_back(writes)
+            return self._given_back((LeverState.HANDED_BACK, because(reason)), reason, self.handed_back_memory())
         return None
 
-    def _handed_back(self, writes: tuple[LeverWrite, ...]) -> OwnMemory:
-        """The memory with the user's values while they are on their way back: a call may fail."""
-        memory = self.handed_back_memory()
-        if not writes or self.thing is None:
-            return memory
-        return replace(memory, mark=msgspec.structs.replace(self.kept, ceiling={}), marked_uid=self.thing.metadata.uid)
+    def _given_back(self, state: StateAndReason, reason: LeverReason, memory: OwnMemory) -> Decided[OwnMemory]:
+        """Nothing of ours is to stand there; the user's values are remembered on their way back, as a call may fail."""
+        writes = restore(self.thing, reason, self.mark) if self.thing is not None else ()
+        if writes and self.thing is not None:
+            mark = msgspec.structs.replace(self.kept, ceiling={})
+            memory = replace(memory, mark=mark, marked_uid=self.thing.metadata.uid)
+        return self.decision(None, state, writes), memory
 
     def _in_force(self) -> Decided[OwnMemory]:
         if not self.room.may_move:

@@ -218,13 +218,12 @@ class GroupCeiling(ObjectCeiling[MachineDeployment, GroupMemory]):
         )
         return replace(self, memory=memory)
 
-    def misfit(self) -> LeverDecision | None:
+    def misfit(self) -> StateAndReason | None:
         """Without the user's annotation the group is not scaled; one that cannot be read is no size to keep to."""
         if not self.limits:
-            return self.decision(None, (LeverState.REFUSED, because(LeverReason.NOT_SCALED)))
+            return LeverState.REFUSED, because(LeverReason.NOT_SCALED)
         if not _is_size(self.theirs):
-            why = because(LeverReason.LIMIT_UNREADABLE, value=str(self.theirs))
-            return self.decision(None, (LeverState.REFUSED, why))
+            return LeverState.REFUSED, because(LeverReason.LIMIT_UNREADABLE, value=str(self.theirs))
         return None
 
     def wanted(self) -> tuple[Resources, Resources]:

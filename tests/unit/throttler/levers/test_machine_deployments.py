@@ -256,6 +256,17 @@ def test_the_guard_gives_back_from_what_stands_on_the_object(done: int) -> None:
     assert restore(story.things()[0]) == ()
 
 
+@pytest.mark.parametrize("size", [None, "many"])
+def test_a_size_that_its_user_takes_off_is_his_also_when_he_sets_what_we_wrote_last(size: str | None) -> None:
+    story = Story(body())
+    story.look(room(allowance=2))
+    for at_s, wish in ((5.0, size), (10.0, "6")):
+        story.servers["a"].merge({"metadata": {"annotations": {MAX_SIZE: wish}}}, "kubectl-edit")
+        story.look(room(allowance=2), at_s)
+    story.look(room(is_stopping=True), 15.0)
+    assert story.size() == "6"
+
+
 def test_a_size_that_somebody_sets_meanwhile_is_the_users_from_then_on() -> None:
     story = Story(body())
     story.look(room(allowance=2))
