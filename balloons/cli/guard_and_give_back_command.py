@@ -96,7 +96,8 @@ def guard(**options: Any) -> int:
       balloons guard --once --after 60 --period 10
     """
     if options["period"] * 4 > options["after"]:
-        raise click.BadParameter(f"{options['period']:g} is more than a quarter of --after", param_hint="--period")
+        text = f"{options['period']:g}; accepted: at most a quarter of --after, which is {options['after'] / 4:g}"
+        raise click.BadParameter(text, param_hint="--period")
     import asyncio
 
     from balloons.service.logs import set_up_logs

@@ -63,7 +63,7 @@ def guard_exit_code(*arguments: str) -> int:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--after", "10", "--period", "3"), "a quarter of --after"),
+        (("--after", "10", "--period", "3"), "--period: 3; accepted: at most a quarter of --after, which is 2.5"),
         (("--after", "0"), "--after"),
         (("--after", "nan"), "--after"),
         (("--period", "-1"), "--period"),
