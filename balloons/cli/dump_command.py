@@ -24,7 +24,7 @@ SHORTEST_KEY = 16
     help=f"Key of the hashes, at least {SHORTEST_KEY} bytes. Default: a random one that is not kept.",
 )
 def dump(file: str, **options: Any) -> None:
-    """Save what doctor, explain, plan, report, simulate, status and top read, as one file.
+    """Save what doctor, explain, plan, report, simulate, status, top and version read, as one file.
 
     \b
     Examples:
