@@ -170,6 +170,21 @@ async def test_limit_that_a_ramp_reached_outlives_the_next_ramp(
         assert limits_and_owners(pool) == before
 
 
+async def test_a_ceiling_that_lost_its_mark_counts_as_the_users_and_outlives_the_next_ramp(
+    served: ControlPlane, client: KubeClient, name: str
+) -> None:
+    apply_as(served, manifest(name, {"cpu": "400"}), "")
+    writer = LeverWriter(client)
+    await writer.carry_out(await pool_writes(client, name, allowance=1))
+    served.kubectl("annotate", "nodepool", name, "kube-balloons.github.io/original-")
+    await writer.carry_out(await pool_writes(client, name, allowance=3))
+    pool = decode(await client.get(POOLS, name), NodePool)
+    assert (pool.spec.limits or {})["cpu"] == "8"
+    (result,) = await writer.carry_out(restore(pool))
+    assert result.outcome is LeverWriteOutcome.DONE, result.message
+    assert limits_and_owners(decode(await client.get(POOLS, name), NodePool)) == ({"cpu": "8"}, ())
+
+
 def limits_and_owners(pool: NodePool) -> tuple[Any, ...]:
     return pool.spec.limits, owners_of(pool.metadata.managed_fields, ("spec", "limits", "cpu"))
 
