@@ -477,7 +477,7 @@ def _left_behind(census: Census, snapshot: Snapshot) -> dict[str, NodeState]:
 
 
 def _is_being_left(load: NodeLoad) -> bool:
-    return load.leaving > 0 and not load.balloons
+    return load.is_being_left and not load.balloons
 
 
 def _tainted(census: Census) -> list[Node]:

@@ -197,7 +197,7 @@ def outranked(view: PoolView, before: Outranking | None, now: Now) -> Outranking
         is_again = before is not None and now_s - before.last_s >= FIRST_TRY_S
         times = (before.times if before is not None else 1) + is_again
         return Outranking(max(balloon.priority for balloon in there), newest_s, now_s, times)
-    good = (*view.unbound, *view.claim.strays, *(b for balloons in view.census.balloons.values() for b in balloons))
+    good = (*view.unbound, *(b for balloons in view.census.balloons.values() for b in balloons))
     return None if before is None or any(balloon.created_s > before.newest_s for balloon in good) else before
 
 

@@ -23,8 +23,8 @@ class NodeLoad(msgspec.Struct, frozen=True, gc=False):
 
     `work` counts pods above the balloons' priority (they make a node busy), `scavengers` those at or below it
     (balloons never preempt them). `daemons` is requested by DaemonSet and mirror pods, `others` by work
-    and scavengers, both in milli-units. `balloons` are the live balloon pods, oldest first, `leaving` counts those that
-    were told to end and have not yet. `claims_devices`: work or
+    and scavengers, both in milli-units. `balloons` are the live balloon pods, oldest first; `is_being_left` says that
+    another one was told to end and has not yet. `claims_devices`: work or
     scavengers have devices by a claim, which nothing here counts.
     """
 
@@ -34,7 +34,7 @@ class NodeLoad(msgspec.Struct, frozen=True, gc=False):
     others: Resources = msgspec.field(default_factory=lambda: _NOTHING)
     balloons: tuple[Pod, ...] = ()
     claims_devices: bool = False
-    leaving: int = 0
+    is_being_left: bool = False
 
 
 EMPTY = NodeLoad()
@@ -46,7 +46,7 @@ def load_of(pods: Iterable[Pod], balloon_priority: int) -> NodeLoad:
     work: list[Pod] = []
     daemons: list[Pod] = []
     balloons: list[Pod] = []
-    leaving = 0
+    is_being_left = False
     for pod in pods:
         if pod.is_finished:
             continue
@@ -55,13 +55,13 @@ def load_of(pods: Iterable[Pod], balloon_priority: int) -> NodeLoad:
         elif pod.kind is not PodKind.BALLOON:
             daemons.append(pod)
         elif pod.is_terminating:
-            leaving += 1
+            is_being_left = True
         else:
             balloons.append(pod)
     above = sum([pod.priority > balloon_priority for pod in work])
     ordered = tuple(sorted(balloons, key=_age) if len(balloons) > 1 else balloons)
     claims_devices = any(pod.claims_devices for pod in work)
-    return NodeLoad(above, len(work) - above, _sum(daemons), _sum(work), ordered, claims_devices, leaving)
+    return NodeLoad(above, len(work) - above, _sum(daemons), _sum(work), ordered, claims_devices, is_being_left)
 
 
 def among_scavengers(load: NodeLoad, strays: Collection[Pod]) -> NodeLoad:

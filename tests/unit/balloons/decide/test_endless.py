@@ -1,6 +1,7 @@
 """Balloons that were told to end and do not: a kubelet that cannot end them, or a finalizer. Their nodes look idle."""
 
 import msgspec
+import pytest
 
 from balloons.api.pool import Mode
 from balloons.decide.decide import decide
@@ -61,7 +62,7 @@ def test_work_is_given_another_node_while_its_turn_lasts() -> None:
 def test_no_balloon_waits_for_the_node_until_it_is_free() -> None:
     service, leaving = a_service()
     assert not told(service.after(20))
-    pool = service.after(20)
+    pool = service.decide().pools[0]
     assert told(pool) == ["1 node keeps a balloon that should have ended: n000"]
     assert [a.replicas for a in pool.actions if isinstance(a, ApplyObject)] == [2]
     assert (pool.status.sick, pool.status.idle) == (1, 0)
@@ -78,13 +79,11 @@ def test_headroom_has_another_node_in_its_place() -> None:
     assert told(pool)
 
 
-def test_a_node_that_has_its_next_balloon_is_held() -> None:
+@pytest.mark.parametrize("is_running", [False, True])
+def test_a_node_that_has_its_next_balloon_is_held(is_running: bool) -> None:
     service, leaving = a_service()
-    service.world.add(msgspec.structs.replace(leaving, key=ObjectKey("team-a", "next"), uid="next"))
-    service.world.pods = {
-        key: msgspec.structs.replace(pod, is_terminating=pod.uid == leaving.uid)
-        for key, pod in service.world.pods.items()
-    }
+    next_one = {"key": ObjectKey("team-a", "next"), "uid": "next", "is_terminating": False, "is_running": is_running}
+    service.world.add(msgspec.structs.replace(leaving, **next_one))
     pool = service.after(40)
     assert not told(pool)
-    assert pool.status.warm == 3
+    assert pool.status.warm + pool.status.idle == 3

@@ -149,7 +149,7 @@ def test_gates_that_keep_balloons_from_the_scheduler_are_named_once_they_stay(sp
         story.world.add(waiting)
     why = [story.step().pools[0].because for _ in range(8)]
     assert {each.reason for each in why[:6]} == {Reason.WARMING}, "a job queue lets them go within seconds"
-    assert why[-1].sentence == "scheduling gates hold 2 balloons back: kueue.x-k8s.io/admission"
+    assert why[6].sentence == "scheduling gates hold 2 balloons back: kueue.x-k8s.io/admission"
 
 
 @pytest.mark.parametrize("spec", [{}, {"mode": Mode.HEADROOM, "size": 3, "max_size": 5}])
@@ -162,8 +162,12 @@ def test_what_makes_balloons_too_large_at_their_admission_is_named(spec: dict[st
         story.world.add(msgspec.structs.replace(balloon, **waiting))
     why = [story.step().pools[0].because for _ in range(8)]
     assert {each.reason for each in why[:6]} == {Reason.WARMING}
-    assert why[-1].code == "Enlarged"
-    assert why[-1].sentence.endswith("they got more cpu, ephemeral-storage")
+    assert why[6].code == "Enlarged"
+    assert why[6].sentence.endswith("they got more cpu, ephemeral-storage")
+    key, stored = next(iter(story.world.deployments.items()))
+    rolling = msgspec.structs.replace(stored.status, updated_replicas=1)
+    story.world.deployments[key] = msgspec.structs.replace(stored, status=rolling)
+    assert story.step().pools[0].because.reason is Reason.WARMING, "those that wait are still of the former template"
 
 
 @pytest.mark.parametrize("more", [{}, {"cpu": "100m"}])

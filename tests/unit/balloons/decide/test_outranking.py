@@ -2,18 +2,22 @@
 
 They look like work, and give way to none. They go, and are not made over and over."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 import pytest
 
-from balloons.api.pool import Mode
+from balloons.api.pool import Mode, PoolNodes
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import ApplyObject, Memory, PoolDecision, Reason
 from balloons.decide.settings import DecideSettings
+from balloons.view.claim import Tenancy
 from balloons.view.index_and_snapshot import Circumstances, Deployment, Index, PriorityClass
-from tests.world import CLASS, NOW, POOL_KEY, World, a_pool, later, nodes, work
+from tests.world import CLASS, NOW, POOL_KEY, World, a_lane, a_node, a_pool, later, nodes, work
 from throttler.kube.pod import POOL_LABEL, Pod, PodKind
+from throttler.kube.selectors import LabelSelector
+from throttler.levers.lever import Lane
 
 SETTINGS = DecideSettings()
 
@@ -61,11 +65,11 @@ class Service:
     sizes: list[int]
     now = NOW
 
-    def run(self, ticks: int, step_s: float = 5.0) -> PoolDecision:
+    def run(self, ticks: int, step_s: float = 5.0, lanes: Sequence[Lane] | None = None) -> PoolDecision:
         for _ in range(ticks):
             self.now = later(self.now, step_s)
             snapshot = self.world.seen().snapshot(Circumstances())
-            decided, self.memory = decide(snapshot, self.memory, SETTINGS, self.now)
+            decided, self.memory = decide(snapshot, self.memory, SETTINGS, self.now, lanes)
             pool = decided.pools[0]
             self.sizes += [action.replicas for action in pool.actions if isinstance(action, ApplyObject)]
             self.world.apply(decided)
@@ -78,8 +82,10 @@ def a_service(**changes: object) -> Service:
     return Service(world, Memory(), [])
 
 
-def test_balloons_that_a_webhook_lifts_above_work_are_not_made_over_and_over() -> None:
+@pytest.mark.parametrize("priority", [0, 100])
+def test_balloons_that_a_webhook_lifts_above_work_are_not_made_over_and_over(priority: int) -> None:
     service = a_service()
+    service.world.priority = priority
     pool = service.run(120)
     assert service.sizes[:2] == [4, 0], "they go as soon as they are seen"
     assert set(service.sizes[2:]) == {0, 1}, "one at a time is enough to see that nothing has changed"
@@ -105,6 +111,36 @@ def test_headroom_asks_for_no_node_in_place_of_one_that_its_own_balloon_has() ->
     service.world.add(*(work(f"w{i}", name) for i, name in enumerate(service.world.nodes)))
     service.run(3)
     assert service.sizes == [4, 0, 1, 0], "where no node is idle, one that waits tells as well"
+    service.world.priority = -10
+    pool = service.run(6)
+    assert pool.because.reason is Reason.GROWING
+    assert service.sizes[4:] == [1, 4]
+
+
+def test_one_that_is_tried_takes_one_node_of_the_allowance() -> None:
+    service = a_service(mode=Mode.HEADROOM, size=4, max_size=9)
+    service.run(2)
+    service.world.priority = -10
+    service.world.add(*(work(f"w{i}", name) for i, name in enumerate(service.world.nodes)))
+    young = a_pool("young", created_s=9.0, nodes=PoolNodes(LabelSelector({"pool": "x"})), mode=Mode.HEADROOM, size=9)
+    service.world.nodes |= {"x": a_node("x", labels={"pool": "x"})}
+    service.world.pools[young.key] = young
+    granted = []
+    for _ in range(4):
+        service.run(1, lanes=a_lane(3))
+        granted.append(tuple(service.memory.pools[key].granted for key in (POOL_KEY, young.key)))
+    assert granted[0] == (0, 3), "nothing is let out for a pool that makes none"
+    assert (1, 2) in [(own, other - before) for (own, other), (_, before) in zip(granted[1:], granted, strict=False)]
+
+
+def test_the_highest_priority_is_told_and_the_youngest_counts() -> None:
+    service = a_service()
+    service.run(1)
+    first = next(pod for pod in service.world.pods.values() if pod.pool)
+    service.world.add(msgspec.structs.replace(first, priority=7, created_s=first.created_s + 90))
+    assert service.run(1).because.detail["priority"] == 100
+    assert service.memory.pools[POOL_KEY].outranking is not None
+    assert service.memory.pools[POOL_KEY].outranking.newest_s == first.created_s + 90
 
 
 @pytest.mark.parametrize("paused", [False, True])
@@ -141,7 +177,13 @@ def test_balloons_above_work_are_no_work_that_waits() -> None:
     orphan = msgspec.structs.replace(waiting, owner=None)
     index.change_pod(waiting, orphan)
     assert not index.snapshot(Circumstances()).outranking, "nobody's pod is not ours"
-    index.change_pod(orphan, waiting)
+    for gone in ({"is_terminating": True}, {"is_finished": True}):
+        index.change_pod(orphan, msgspec.structs.replace(waiting, **gone))
+        assert not index.snapshot(Circumstances()).outranking
+    elsewhere = Index(Tenancy(namespaces=frozenset({"other"})))
+    elsewhere.change_pod(None, waiting)
+    assert not elsewhere.snapshot(Circumstances()).outranking, "another service may serve that pool"
+    index.change_pod(None, waiting)
     index.change_pod(waiting, None)
     assert not index.snapshot(Circumstances()).outranking
 
