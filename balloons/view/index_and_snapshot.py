@@ -375,7 +375,10 @@ class Index:
         elif pod.kind is PodKind.BALLOON:
             self._unbound.setdefault(pool_of(pod), {})[pod.key] = pod
             self._unbound_now.pop(pool_of(pod), None)
-        elif pod.kind is PodKind.WORK and not (pod.is_finished or is_outranking):
+        elif is_outranking:
+            self._waiting.pop(pod.key, None)
+            self._waiting_now = None
+        elif pod.kind is PodKind.WORK and not pod.is_finished:
             self._waiting[pod.key] = pod
             self._waiting_now = None
 

@@ -177,6 +177,9 @@ def test_balloons_above_work_are_no_work_that_waits() -> None:
     orphan = msgspec.structs.replace(waiting, owner=None)
     index.change_pod(waiting, orphan)
     assert not index.snapshot(Circumstances()).outranking, "nobody's pod is not ours"
+    index.change_pod(orphan, waiting)
+    assert [pod.key.name for pod in index.snapshot(Circumstances()).waiting] == ["w"], "adopted, it is no work again"
+    index.change_pod(waiting, orphan)
     for gone in ({"is_terminating": True}, {"is_finished": True}):
         index.change_pod(orphan, msgspec.structs.replace(waiting, **gone))
         assert not index.snapshot(Circumstances()).outranking
