@@ -154,3 +154,9 @@ def test_a_buffer_of_a_paused_pool_without_a_max_size_stays() -> None:
     world.change_pool(paused=True, max_size=None)
     decided, _ = step(world, memory, 10.0)
     assert (decided.pools[0].because.reason, actions(decided)) == (Reason.PAUSED, [])
+
+
+@pytest.mark.parametrize(("spec", "units"), [({}, 0), ({"replicas": None}, 0), ({"replicas": 3}, 3)])
+def test_a_buffer_that_says_no_number_has_no_units(spec: dict[str, Any], units: int) -> None:
+    """Such as one whose size somebody gave as a percentage."""
+    assert PoolBuffers({"a": StoredObject(Metadata("gpu-a", "team-a"), spec)}).units == units

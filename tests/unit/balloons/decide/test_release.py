@@ -59,6 +59,7 @@ def released(decided: Decision) -> list[ReleaseBalloon]:
 def test_a_gang_of_whole_node_pods_gets_one_node_each() -> None:
     decided = decided_for(warm_world(), gang(4))
     assert len({action.node for action in released(decided)}) == 4
+    assert {a.because.sentence for a in released(decided)} == {"1 balloon gives way to 1 waiting pod"}
     assert decided.pools[0].because.reason is Reason.BURST_RELEASE
 
 
