@@ -36,8 +36,12 @@ DEVIATIONS = 3.0
 """Errors of others come like a Poisson process: so many standard deviations above their mean are still theirs."""
 LASTING = 3
 """Errors in so many idle windows in a row go on: they count in full, whatever was before."""
+STILL = 0.5
+"""Fewer than this share of what others cause in the mean say nothing of whether they still do."""
 TOLD_S = 300.0
-"""For so long after the last of them the status speaks of errors that were left out: it must not flap."""
+"""For so long after the last of them the status speaks of errors that were left out: it must not flap. And after as
+long without them others cause none any more: where something always joins, servers are never idle, and one bad hour
+would excuse as many errors of joins for ever."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +103,12 @@ class IdleErrors:
 
     samples: tuple[tuple[float, float], ...] = ()
     """(time, errors per second), oldest first."""
+    seen_s: float | None = None
+    """When others were last seen to cause about as many."""
+
+    def is_over(self, now_s: float) -> bool:
+        """Whether what others caused has ended, as far as can be told."""
+        return self.seen_s is not None and now_s - self.seen_s > TOLD_S
 
     def per_s(self, before_s: float) -> float:
         """What is to be expected, by what was seen before."""
@@ -114,7 +124,7 @@ class ForeignErrors:
     servers: IdleErrors = field(default_factory=IdleErrors)
     own: IdleErrors = field(default_factory=IdleErrors)
     unmoved_per_s: float = 0.0
-    """Errors per second that two brakes left as they were, until idle servers tell, or there were none for `TOLD_S`."""
+    """Errors per second that two brakes left as they were, until idle servers tell."""
     server: str = ""
     """Where errors were left out last that would have pulled the brake."""
     left_out_s: float | None = None
@@ -123,6 +133,21 @@ class ForeignErrors:
     def are_told(self, now_s: float) -> bool:
         """Whether errors were left out lately."""
         return self.left_out_s is not None and now_s - self.left_out_s <= TOLD_S
+
+    def with_unmoved(self, per_s: float, server: str, now_s: float) -> "ForeignErrors":
+        """Two brakes left so many as they were; the worst are those of this server."""
+        servers = replace(self.servers, seen_s=now_s)
+        return replace(self, servers=servers, unmoved_per_s=per_s, server=server, left_out_s=now_s)
+
+    def followed(self, health: Health, now_s: float) -> "ForeignErrors":
+        """After new readings: what is there no more excuses nothing."""
+        per_s = max(self.servers.per_s(now_s), self.unmoved_per_s)
+        servers = _followed(self.servers, per_s, health.new, now_s)
+        own = _followed(self.own, self.own.per_s(now_s), health.new_own, now_s)
+        if servers is self.servers and own is self.own:
+            return self
+        unmoved_per_s = 0.0 if servers.seen_s is None else self.unmoved_per_s
+        return replace(self, servers=servers, own=own, unmoved_per_s=unmoved_per_s)
 
     def ours(self, health: Health, now_s: float) -> tuple[Reading, ...]:
         """The new readings with those errors only that may be of joins."""
@@ -138,9 +163,7 @@ def observed(
     foreign: ForeignErrors, health: Health, now_s: float, settings: LawSettings, *, is_idle: bool
 ) -> ForeignErrors:
     """After the new readings; `is_idle`: nothing joined while they were made."""
-    if not foreign.are_told(now_s):
-        # Where something always joins, servers are never idle: one bad hour would excuse as many errors for ever.
-        foreign = replace(foreign, unmoved_per_s=0.0)
+    foreign = foreign.followed(health, now_s)
     ours = foreign.ours(health, now_s)
     for before, after in zip((*health.new, *health.new_own), ours, strict=True):
         was_ours = is_alarming(before, before.errors) and not is_alarming(after, after.errors)
@@ -158,6 +181,16 @@ def observed(
     )
 
 
+def _followed(idle: IdleErrors, per_s: float, readings: Sequence[Reading], now_s: float) -> IdleErrors:
+    if not per_s:
+        # As a rule.
+        return idle
+    if idle.is_over(now_s):
+        return IdleErrors()
+    is_there = any(reading.span_s > 0 and reading.errors >= STILL * per_s * reading.span_s for reading in readings)
+    return replace(idle, seen_s=now_s) if is_there else idle
+
+
 def _without(reading: Reading, per_s: float) -> Reading:
     """Less the most errors that others may be expected to cause in the window."""
     mean = per_s * reading.span_s
@@ -173,4 +206,4 @@ def _learned(idle: IdleErrors, readings: Sequence[Reading], now_s: float, settin
         return idle
     since_s = now_s - settings.baseline_s
     kept = tuple(sample for sample in idle.samples if since_s <= sample[0] <= now_s)[-MOST_SAMPLES + 1 :]
-    return IdleErrors(samples=(*kept, (now_s, max(rates))))
+    return IdleErrors(samples=(*kept, (now_s, max(rates))), seen_s=now_s)

@@ -75,7 +75,7 @@ def braked(facts: LawInput) -> WindowUpdate | None:
         # Errors alone tell of an overload: one that feeds itself goes on when joins have become few.
         is_calm = high is not None and high < facts.settings.calm_below
         if is_calm and brake.has_not_helped(facts.now_s, joining, per_s):
-            foreign = replace(facts.memory.foreign, unmoved_per_s=per_s, server=culprit.server, left_out_s=facts.now_s)
+            foreign = facts.memory.foreign.with_unmoved(per_s, culprit.server, facts.now_s)
             facts = with_memory(facts, foreign=foreign, brake=replace(facts.memory.brake, pulls=0))
             figures = {"server": culprit.server, "share": error_share(culprit), "window": facts.window}
             return update(judged(facts), facts.window, Phase.AVOID, because(ThrottleReason.ERRORS_UNMOVED, **figures))

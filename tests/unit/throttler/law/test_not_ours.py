@@ -123,7 +123,27 @@ def test_errors_of_an_odd_hour_excuse_none_of_joins_a_week_later() -> None:
     for _ in range(40):
         loop.calm(replace(joins, joining=int(loop.memory.window or 0)), errors=20.0)
     assert loop.memory.foreign.unmoved_per_s == 2.0
+    loop.calm(joins, times=int(TOLD_S / STEP_S) + 1, others_errors=20.0)
+    assert loop.calm(joins, errors=20.0).because.reason is ThrottleReason.ERRORS, "those of other levels go on"
+
+
+def test_errors_of_idle_servers_excuse_none_of_joins_once_they_have_ended() -> None:
+    loop = Loop()
+    loop.calm(Joins(), times=40, errors=20.0)
+    joins = Joins(held=500, joining=90, joined=100, join_s=80.0, boot_s=120.0)
+    loop.calm(joins, times=120, errors=20.0)
+    assert loop.calm(joins, errors=20.0).phase is not Phase.BRAKE, "for as long as they last"
+    loop.calm(joins, times=int(TOLD_S / STEP_S) - 1)
+    assert loop.calm(joins, errors=20.0).phase is not Phase.BRAKE, "nor are they over at once"
     loop.calm(joins, times=int(TOLD_S / STEP_S) + 1)
+    assert loop.calm(joins, errors=20.0).because.reason is ThrottleReason.ERRORS
+
+
+def test_what_idle_servers_told_before_an_hour_without_readings_excuses_nothing() -> None:
+    loop = Loop()
+    loop.calm(Joins(), times=40, errors=20.0)
+    loop.blind(Joins(), times=720)
+    joins = Joins(held=500, joining=90, joined=100, join_s=80.0, boot_s=120.0)
     assert loop.calm(joins, errors=20.0).because.reason is ThrottleReason.ERRORS
 
 
