@@ -375,8 +375,9 @@ def known_knee(facts: LawInput) -> LawInput:
         return facts
     knee, (least, most) = facts.memory.knee, (share * facts.settings.equilibrium for share in NEAR)
     if high < least:
-        borne = window_formulas.borne(knee, facts.joins.joining, facts.now_s)
-        return facts if knee.is_proven else with_memory(facts, knee=borne)
+        # Against what was met counts only what was surely felt.
+        joining = facts.borne if knee.is_proven else facts.joins.joining
+        return with_memory(facts, knee=window_formulas.borne(knee, joining, facts.now_s))
     if (low or high) > most:
         return facts
     met = window_formulas.near_equilibrium(knee, facts.steady_window, facts.now_s, facts.settings)

@@ -22,6 +22,9 @@ JOINS_PER_DOUBLING = 0.5
 LONGEST_STEP = 3.0
 """Adaptation times that one look may make up for after a pause."""
 FAR_BELOW_KNEE_BOOST = 2.0
+PASSED = 2.0
+"""So many times the knee that was met, borne by calm servers, no swing around it explains: they have grown, or what was
+met was not of joins."""
 UNGATED_GAIN = 0.5
 """Machines that cannot be held back are asked for at no less than this share of the pace."""
 QUICKEST_S = 5.0
@@ -153,10 +156,10 @@ def near_equilibrium(knee: Knee, window: float, now_s: float, settings: LawSetti
 
 
 def borne(knee: Knee, joining: int, now_s: float) -> Knee:
-    """So many joins in flight did no harm: the knee is not below."""
-    if joining <= (knee.window or 0.0):
+    """So many joins in flight did no harm: the knee is not below, and one that was met far below is none any more."""
+    if joining <= (PASSED if knee.is_proven else 1.0) * (knee.window or 0.0):
         return knee
-    return replace(knee, window=float(joining), at_s=now_s)
+    return Knee(window=float(joining), at_s=now_s)
 
 
 def start_window(knee: Knee, now_s: float, settings: LawSettings) -> float:

@@ -308,6 +308,27 @@ def test_a_first_look_at_nothing_does_not_lose_what_was_learned() -> None:
     assert verdict.window > 200
 
 
+@pytest.mark.parametrize(
+    ("arrive", "index", "is_passed"),
+    [
+        pytest.param(10, 1.0, True, id="felt and calm"),
+        pytest.param(6, 1.0, False, id="no more than a swing around it"),
+        pytest.param(10, 0.6 * EQUILIBRIUM, False, id="not calm"),
+        pytest.param(0, 1.0, False, id="old joins load no more"),
+    ],
+)
+def test_a_knee_that_calm_servers_have_left_far_behind_limits_no_later_scale_up(
+    arrive: int, index: float, *, is_passed: bool
+) -> None:
+    loop, joins = begun(joining=160)
+    loop.calm(joins, times=20)
+    loop.memory = replace(loop.memory, window=250.0, knee=Knee(window=50.0, at_s=loop.now_s, is_proven=True))
+    for _ in range(14):
+        joins = replace(joins, joining=joins.joining + arrive)
+        loop.calm(joins, latency_s=index * CALM_S)
+    assert learned_of(loop.memory, loop.now_s).is_proven is not is_passed
+
+
 def test_calm_after_a_burst_of_prompt_joins_is_no_leave_to_double() -> None:
     loop = Loop()
     loop.calm(Joins(), times=10)

@@ -90,6 +90,12 @@ def test_what_did_no_harm_is_no_less_than_a_cold_start_tries() -> None:
     assert window_formulas.borne(window_formulas.Knee(window=50.0, at_s=1.0), 50, 9.0).at_s == 1.0
 
 
+def test_a_knee_that_was_met_stands_until_twice_as_many_are_borne() -> None:
+    met = window_formulas.Knee(window=50.0, at_s=0.0, is_proven=True)
+    assert window_formulas.borne(met, 100, 9.0) == met
+    assert window_formulas.borne(met, 101, 9.0) == window_formulas.Knee(window=101.0, at_s=9.0)
+
+
 @pytest.mark.parametrize(
     ("count", "joining", "delay_s", "is_least", "outcome"),
     [
