@@ -414,6 +414,7 @@ def steered(facts: LawInput) -> WindowUpdate:
         has_room = by_load is not None and window < by_load
         # Waves that begin at a limit that was met have nothing to double to.
         is_at_knee = facts.has_waves and facts.memory.knee.is_proven
+        cuts = facts.memory.cuts
         facts = with_memory(
             facts,
             window=window,
@@ -421,6 +422,8 @@ def steered(facts: LawInput) -> WindowUpdate:
             is_idle=False,
             doubled_s=facts.now_s,
             moved_s=facts.now_s,
+            # What was open when the last scale-up ended proves nothing of this one.
+            cuts=cuts if cuts is not None and cuts.useless_since_s is not None else None,
         )
     for part in PARTS:
         claimed = part(facts)

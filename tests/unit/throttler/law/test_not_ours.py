@@ -302,6 +302,17 @@ def test_what_was_left_out_is_cut_again_once_it_moves() -> None:
     assert loop.calm(replace(joins, joining=int(window)), times=3).left_out == ()
 
 
+def test_cuts_of_a_scale_up_long_ago_do_not_excuse_the_delay_of_this_one() -> None:
+    loop, joins = begun(window=400.0, joining=400)
+    assert cut_at(loop, joins, [hot_s(3.0)] * 2) == ["BackingOff"] * 2
+    loop.calm(Joins(joined=500), times=720)
+    loop.memory = replace(loop.memory, knee=replace(loop.memory.knee, window=None))
+    joins = replace(joins, joining=24, joined=500)
+    assert loop.calm(joins, times=3).phase is Phase.SLOW_START
+    verdict = loop.calm(joins, times=2, latency_s=hot_s(3.0))
+    assert (verdict.because.reason, verdict.window <= 24) == (ThrottleReason.BACKING_OFF, True)
+
+
 @GATES
 def test_servers_that_were_never_seen_stop_growth_for_five_minutes_only(has_gate: bool) -> None:
     calm = calm_run(has_gate)
