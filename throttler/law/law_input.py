@@ -36,8 +36,9 @@ class LawInput:
 
     @property
     def window(self) -> float:
-        """W before this look."""
-        return self.memory.window or self.settings.window_initial
+        """W before this look, by the bounds of now: they may have been edited, and a knee knows none."""
+        settings = self.settings
+        return min(max(self.memory.window or settings.window_initial, settings.window_min), settings.window_max)
 
     @cached_property
     def low_index(self) -> float | None:

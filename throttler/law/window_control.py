@@ -209,7 +209,8 @@ def cut(facts: LawInput, index: float) -> tuple[LawInput, float]:
     """The window after a cut for this index, if the former cut has had its time to show."""
     if index <= facts.settings.equilibrium or not _is_cut_due(facts):
         return facts, facts.window
-    return with_memory(facts, cut_s=facts.now_s), window_formulas.shrunk(facts.used_window, index, facts.settings)
+    window = max(facts.settings.window_min, window_formulas.shrunk(facts.used_window, index, facts.settings))
+    return with_memory(facts, cut_s=facts.now_s), window
 
 
 def drifted(window: float, blind_s: float, elapsed_s: float, settings: LawSettings) -> float:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
@@ -192,3 +192,93 @@ def test_probes_up_again_from_the_floor(looks: list[tuple[Signals, Joins, float]
         if verdict.window > 3 * LIMITS.window_min:
             return
     pytest.fail(f"the window is {verdict.window} after 200 looks")
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """Looks at the same, and a pause before them."""
+
+    pause_s: float
+    looks: int
+    servers: tuple[str, ...]
+    """Without any nothing is seen."""
+    delay_s: float
+    errors: float
+    others_errors: float
+    joining: int
+    held: int
+    is_alarmed: bool
+    limits: LawSettings
+
+    def signals(self, now_s: float) -> Signals:
+        figures = {"errors": self.errors, "others_errors": self.others_errors, "latency_s": self.delay_s}
+        usual = Reading(server="", ended_s=now_s, span_s=STEP_S, requests=1000.0, cpu_share=0.2, **figures)
+        alarms = (Alarm(name="cni", value=40.0 if self.is_alarmed else 0.0, threshold=30.0),)
+        return Signals(readings=tuple(replace(usual, server=server) for server in self.servers), alarms=alarms)
+
+
+OTHER_LIMITS = replace(LIMITS, window_min=10, window_initial=20, window_max=60)
+CHAPTERS = st.builds(
+    Chapter,
+    pause_s=st.sampled_from([0.0, 0.0, 400.0, 86_400.0]),
+    looks=st.integers(min_value=1, max_value=15),
+    servers=st.sampled_from([("a", "b"), ("a", "b"), ("c",), ()]),
+    delay_s=st.sampled_from([0.02, 0.2, 0.5, 2.0]),
+    errors=st.sampled_from([0.0, 0.0, 5.0, 50.0]),
+    others_errors=st.sampled_from([0.0, 0.0, 50.0]),
+    joining=st.sampled_from([0, 1, 20, 300]),
+    held=st.sampled_from([0, 500]),
+    is_alarmed=st.sampled_from([False, False, False, True]),
+    limits=st.sampled_from([LIMITS, LIMITS, OTHER_LIMITS, replace(OTHER_LIMITS, has_gate=False)]),
+)
+
+
+Told = Callable[[Chapter, LawMemory, Verdict, LawMemory], None]
+
+
+def _told(
+    story: list[Chapter], check: Told, memory: LawMemory | None = None, now_s: float = 1000.0
+) -> tuple[LawMemory, float]:
+    """The memory after all chapters, and the time."""
+    memory, joined = memory or LawMemory.start(), 0
+    for chapter in story:
+        now_s += chapter.pause_s
+        for _ in range(chapter.looks):
+            now_s += STEP_S
+            joined += chapter.joining // 10
+            joins = Joins(held=chapter.held, joining=chapter.joining, joined=joined, join_s=60.0 if joined else None)
+            before = memory
+            verdict, memory = govern(chapter.signals(now_s), joins, memory, chapter.limits, now_s)
+            check(chapter, before, verdict, memory)
+    return memory, now_s
+
+
+STORIES = st.lists(CHAPTERS, min_size=1, max_size=8)
+
+
+@given(story=STORIES)
+@settings(max_examples=examples(0.4))
+def test_window_and_its_sentence_agree_whatever_was_before(story: list[Chapter]) -> None:
+    def check(chapter: Chapter, before: LawMemory, verdict: Verdict, _: LawMemory) -> None:
+        assert chapter.limits.window_min <= verdict.window <= chapter.limits.window_max
+        figures = verdict.because.detail
+        assert figures.get("window", verdict.window) == pytest.approx(verdict.window), verdict.because
+
+    _told(story, check)
+
+
+@given(story=STORIES)
+@settings(max_examples=examples(0.1))
+def test_errors_brake_and_calm_servers_let_it_grow_whatever_was_an_hour_before(story: list[Chapter]) -> None:
+    memory, now_s = _told(story, lambda *_: None)
+    usual = Chapter(0.0, 40, ("a", "b"), 0.02, 0.0, 0.0, 0, 0, is_alarmed=False, limits=LIMITS)
+    idle = replace(usual, pause_s=3600.0)
+    memory, now_s = _told([idle], lambda *_: None, memory, now_s)
+    ramp = replace(usual, joining=300, held=500)
+    grown, _ = _told([ramp], lambda *_: None, memory, now_s)
+    anew, _ = _told([idle, ramp], lambda *_: None, LawMemory.start(learned_of(memory, now_s)), now_s)
+    assert (grown.window or 0.0) >= 0.5 * (anew.window or 0.0)
+    phases: list[Phase] = []
+    failing = replace(ramp, looks=1, errors=50.0)
+    _told([replace(ramp, looks=3), failing], lambda _, __, verdict, ___: phases.append(verdict.phase), memory, now_s)
+    assert phases[-1] is Phase.BRAKE
