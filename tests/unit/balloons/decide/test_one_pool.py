@@ -7,7 +7,15 @@ import pytest
 
 from balloons.api.pool import Mode, PodTemplate, PoolNodes, Schedule
 from balloons.decide.decide import decide
-from balloons.decide.decision_and_reasons import ApplyObject, Decision, Memory, PoolDecision, Reason, ReleaseBalloon
+from balloons.decide.decision_and_reasons import (
+    ApplyObject,
+    Decision,
+    MarkBalloon,
+    Memory,
+    PoolDecision,
+    Reason,
+    ReleaseBalloon,
+)
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_lane, a_pool, later, nodes, work
 from throttler.kube.metadata import ObjectKey
@@ -363,3 +371,11 @@ def test_a_slow_replica_set_is_told_once_to_remove_and_then_the_next_ones_go() -
         story.world.apply(decided)
         left.append(story.world.replicas())
     assert left == [20, 20, 20, 10]
+
+
+def test_a_balloon_is_marked_as_former_versions_did() -> None:
+    """By the cost the next version finds which marks are its own to take off."""
+    story = held(3, size=3)
+    story.world.change_pool(size=1)
+    marks = [action.cost for action in story.step().pools[0].actions if isinstance(action, MarkBalloon)]
+    assert marks == [-1000, -1000]
