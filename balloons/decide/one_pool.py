@@ -182,7 +182,11 @@ def _for_work_to_come(view: PoolView, case: Case) -> frozenset[str]:
     if not new:
         return frozenset()
     new.sort(key=lambda node: (-node.created_s, node.name))
-    left = _for_work_of_leaving(view, new)
+    # Karpenter counts work on nodes that it is about to remove until that is gone, the pods of a StatefulSet until they
+    # have ended, and looks every ten seconds.
+    busy = view.census.by_state[NodeState.BUSY]
+    leaving = sum(KARPENTER_POOL_LABEL in node.labels and is_leaving(node) for node in busy)
+    left = frozenset([node.name for node in new if KARPENTER_POOL_LABEL in node.labels][:leaving])
     # A gang takes no node before there is room for all of it.
     gangs = [(replace(wanted, gang=""), count) for wanted, count in case.reserved.unplaced if is_perhaps_gang(wanted)]
     if not gangs:
@@ -190,14 +194,6 @@ def _for_work_to_come(view: PoolView, case: Case) -> frozenset[str]:
     rest = [node for node in new if node.name not in left]
     places = Places((), rest, view.loads, wall_s, keys_of([wanted for wanted, _ in gangs]))
     return left.union(node.name for wanted, count in gangs for node in places.take(wanted, count))
-
-
-def _for_work_of_leaving(view: PoolView, new: Sequence[Node]) -> frozenset[str]:
-    """Of these, those for work on nodes that Karpenter is about to remove. It counts that work until it is gone, the
-    pods of a StatefulSet until they have ended, and looks every ten seconds."""
-    busy = view.census.by_state[NodeState.BUSY]
-    leaving = sum(KARPENTER_POOL_LABEL in node.labels and is_leaving(node) for node in busy)
-    return frozenset([node.name for node in new if KARPENTER_POOL_LABEL in node.labels][:leaving])
 
 
 def _left_alone(own: PoolCase, case: Case, why: Because) -> Outcome:

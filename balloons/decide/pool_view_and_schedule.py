@@ -229,7 +229,8 @@ def view_of(
     short = fitting.short(census, has_balloons=pool.spec.strategy is Strategy.BALLOON)
     going = {node.name for node in census.by_state[NodeState.CLOSED] if is_leaving(node)}
     lacking, tainted = [snapshot.nodes[name] for name in short], _tainted(census)
-    left = [node for node in census.by_state[NodeState.IDLE] if _is_being_left(loads.get(node.name) or EMPTY)]
+    idle = [(node, loads.get(node.name) or EMPTY) for node in census.by_state[NodeState.IDLE]]
+    left = [node for node, load in idle if load.is_being_left and not load.balloons]
     late = (
         *((node.uid, state) for state in _ON_THEIR_WAY for node in census.by_state[state] if node.is_ready),
         *((node.uid, NodeState.SICK) for node in lacking),
@@ -474,10 +475,6 @@ def _left_behind(census: Census, snapshot: Snapshot) -> dict[str, NodeState]:
         if not (load.work or load.scavengers or is_stored):
             behind[node.name] = NodeState.JOINING
     return behind
-
-
-def _is_being_left(load: NodeLoad) -> bool:
-    return load.is_being_left and not load.balloons
 
 
 def _tainted(census: Census) -> list[Node]:
