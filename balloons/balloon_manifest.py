@@ -16,7 +16,7 @@ import msgspec
 
 from balloons.api.pool import BalloonPool, Mode, Spread
 from balloons.view.claim import Term, away_from, deployment_name
-from balloons.view.shape import Shape, extended
+from balloons.view.shape_and_balloon_size import Shape, extended
 from throttler.kube.node import HOST_LABEL, INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.pod import MANAGED_BY, POOL_LABEL, PRIORITY_CLASS, SHAPE_LABEL
 from throttler.kube.quantities_and_durations import (

@@ -33,7 +33,7 @@ from balloons.decide.refusing import NodeRefusal, hosts_left_out, refusals, soug
 from balloons.view.claim import Claim, Term, deployment_name, is_bought_by_karpenter, selectors_to_avoid
 from balloons.view.index_and_snapshot import Deployment, Now, Snapshot, StoredObject
 from balloons.view.node_load_and_devices import EMPTY, NodeLoad
-from balloons.view.shape import (
+from balloons.view.shape_and_balloon_size import (
     ANY_TYPE,
     EXPLICIT,
     Shape,

@@ -15,7 +15,7 @@ from balloons.decide.decision_and_reasons import Outranking, PoolMemory, Reason
 from balloons.decide.pool_view_and_schedule import PoolView, Short
 from balloons.decide.settings import DecideSettings
 from balloons.view.index_and_snapshot import Now, Snapshot
-from balloons.view.shape import are_alike
+from balloons.view.shape_and_balloon_size import are_alike
 from throttler.kube.node import Node, is_leaving
 from throttler.kube.pod import PRIORITY_CLASS
 from throttler.kube.reasons_and_events import Because, because

@@ -21,7 +21,7 @@ from balloons.decide.census import NodeState
 from balloons.decide.decision_and_reasons import Reason
 from balloons.decide.pool_view_and_schedule import PoolView, wanted_size
 from balloons.view.node_load_and_devices import EMPTY, NodeLoad
-from balloons.view.shape import ANY_TYPE, Shape
+from balloons.view.shape_and_balloon_size import ANY_TYPE, Shape
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod

@@ -10,7 +10,7 @@ from typing import Any
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, Spread
 from balloons.balloon_manifest import BalloonSpec, deployment
 from balloons.decide.settings import DEFAULT_IMAGE
-from balloons.view.shape import Shape
+from balloons.view.shape_and_balloon_size import Shape
 from benchmarks.paper_cluster import JOBS, NEVER_S, POOL, POOL_LABELS, PaperCluster, start_paper_cluster, work_pod
 from lab.cloud.machines import PaperNode
 from lab.controlplane.settings import ControllerManagerSettings, SchedulerSettings

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from balloons.balloon_manifest import BalloonSpec, deployment, template_object
-from balloons.view.shape import Shape
+from balloons.view.shape_and_balloon_size import Shape
 from lab.cloud.karpenter.objects import node_pool
 from lab.cloud.karpenter.settings import NodePoolSettings
 from tests.world import a_pool

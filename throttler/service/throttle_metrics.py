@@ -12,8 +12,8 @@ from throttler.kube.quantities_and_durations import QuantityError, parse_quantit
 from throttler.kube.watch_set import CacheState
 from throttler.law.verdict import Phase, ThrottleReason
 from throttler.levers.lever import LeverDecision, LeverState
+from throttler.service.decide_throttles import Findings, Turn
 from throttler.service.lever_calls import WRITTEN, LeverWriteOutcome
-from throttler.service.tick import Findings, Turn
 from throttler.signals.reading import Read, ReadOutcome, Signals
 from throttler.signals.servers import State, server_states
 

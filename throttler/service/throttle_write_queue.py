@@ -27,11 +27,11 @@ from throttler.kube.requests import NODES, PODS
 from throttler.kube.write_queue_and_status import StatusWriter, WriteJobs
 from throttler.levers.lever import LeverState, LeverWrite
 from throttler.service.all_levers import CEILINGS
+from throttler.service.decide_throttles import Turn
 from throttler.service.lever_calls import LeverWriteOutcome, LeverWriter, WriteResult
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_status import ThrottleAnnouncer, next_status
 from throttler.service.throttle_watches import THROTTLES
-from throttler.service.tick import Turn
 
 COUNTS_PERIOD_S = 5.0
 """Between two writes of one status that differ in figures only: the servers are read that often. At 2 s this was the

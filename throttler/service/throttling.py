@@ -20,11 +20,11 @@ from throttler.levers.lever import Clocks, Lane, LeverMemory, LeverScene, PoolGr
 from throttler.levers.scheduling_gate import SCHEDULING_GATES
 from throttler.scraping.signal_watch import SignalWatches
 from throttler.service.all_levers import CEILINGS, leftover_writes
+from throttler.service.decide_throttles import Memories, ThrottleMemory, TickView, Turn, decide_throttles
 from throttler.service.restore_all import InForce
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_watches import ThrottleWatches
 from throttler.service.throttle_write_queue import Place, ThrottleWrites
-from throttler.service.tick import Memories, ThrottleMemory, TickView, Turn, decide_throttles
 
 BUSY_S = 2.0
 """How soon to look again while anything waits or is in flight: readings come every five seconds."""

@@ -64,7 +64,7 @@ def test_every_folder_with_code_has_its_place_in_the_architecture() -> None:
 
 def test_what_is_gone_is_found() -> None:
     page = "| a | `balloons/decide/decide.py`, `one_pool.py`, `plan.py` |\n| b | `lab/nowhere`, `claim.py` |\n"
-    diagram = "```\n  balloons/view (service/tick) (joins/share)\n```\n"
+    diagram = "```\n  balloons/view (service/guard) (joins/share)\n```\n"
     assert list(lost(page + diagram)) == ["plan.py", "lab/nowhere", "claim.py", "joins/share"]
 
 

@@ -16,7 +16,7 @@ from throttler.kube.pod import Pod
 from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.taints import Taint
 from throttler.levers.lever import LeverContext
-from throttler.service import tick
+from throttler.service.decide_throttles import decide_throttles
 
 GATE = "example.com/gate"
 AGENTS = (*daemons_on("a", CNI, LOGS), *daemons_on("b", CNI, LOGS))
@@ -128,7 +128,7 @@ def test_levers_see_of_a_gang_what_lacks_a_node(monkeypatch: pytest.MonkeyPatch)
         seen.extend(pod.key.name for pod in context.scene.unplaced)
         return (), memory
 
-    monkeypatch.setattr(tick, "decide_levers", note)
+    monkeypatch.setattr("throttler.service.decide_throttles.decide_levers", note)
     world = a_world(*two(), pods=AGENTS, unplaced=GANG)
-    tick.decide_throttles((a_throttle(nodes={"matchLabels": {"pool": "a"}}),), a_view(10.0, world), {})
+    decide_throttles((a_throttle(nodes={"matchLabels": {"pool": "a"}}),), a_view(10.0, world), {})
     assert seen == ["p2", "p3", "p4"]

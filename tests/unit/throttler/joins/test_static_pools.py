@@ -11,7 +11,7 @@ from throttler.joins.count_joins import count_joins
 from throttler.joins.join_memory import JoinMemory
 from throttler.joins.joins import JoinWorld
 from throttler.kube.node import KARPENTER_POOL_LABEL
-from throttler.service.tick import decide_throttles
+from throttler.service.decide_throttles import decide_throttles
 
 STATIC = {KARPENTER_POOL_LABEL: "fixed"}
 PODS = tuple(pending(f"p{number}") for number in range(5))

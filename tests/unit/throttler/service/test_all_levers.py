@@ -19,8 +19,8 @@ from throttler.levers.lever import LeverState
 from throttler.levers.node_pool_limits import unpaced_pools
 from throttler.levers.pool_shares import is_of, may_make
 from throttler.levers.scheduling_gate import PACED_GATE
+from throttler.service.decide_throttles import Memories, decide_throttles
 from throttler.service.throttle_status import conditions
-from throttler.service.tick import Memories, decide_throttles
 
 POOL_A = LabelSelector({"pool": "a"})
 TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"

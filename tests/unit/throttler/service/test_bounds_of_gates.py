@@ -25,9 +25,9 @@ from throttler.kube.karpenter import NodeClaim
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import Pod, Scheduling
 from throttler.levers.scheduling_gate import PACED_GATE
+from throttler.service.decide_throttles import Memories, decide_throttles
 from throttler.service.lever_calls import LeverWriteOutcome
 from throttler.service.throttle_write_queue import RESTS_S
-from throttler.service.tick import Memories, decide_throttles
 
 MOST, STEP_S = 6, 2.0
 KINDS = ("pods", "nodes", "claims")

@@ -19,8 +19,8 @@ from throttler.kube.pod import Pod, PodKind
 from throttler.law.verdict import Phase
 from throttler.levers.ceiling import QUIET_S, STEPS, STUCK_S
 from throttler.levers.scheduling_gate import PACED_GATE
+from throttler.service.decide_throttles import Memories, Turn, decide_throttles
 from throttler.service.throttle_status import conditions
-from throttler.service.tick import Memories, Turn, decide_throttles
 
 LOOK_S = 5.0
 HOPELESS = pending("lost", owner="lost")

@@ -11,9 +11,8 @@ from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool
 from throttler.levers.lever import THROTTLE_LABEL
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, SavedLimits
-from throttler.service import tick
 from throttler.service.all_levers import leftover_writes
-from throttler.service.tick import decide_throttles
+from throttler.service.decide_throttles import decide_throttles
 
 MOVED = msgspec.json.encode(SavedLimits(original={"cpu": "100"}, ceiling={"cpu": "8"})).decode()
 MADE = msgspec.json.encode(SavedLimits(original={"nodes": None}, ceiling={"nodes": "3"}, is_made=True)).decode()
@@ -77,5 +76,5 @@ def test_a_throttle_that_could_not_be_decided_keeps_what_it_has_in_force(monkeyp
     def fail(*_: Any) -> Any:
         raise ValueError("planning failed")
 
-    monkeypatch.setattr(tick, "decide_levers", fail)
+    monkeypatch.setattr("throttler.service.decide_throttles.decide_levers", fail)
     assert left(a_throttle(levers={"nodePoolLimits": {}, "capacityQuota": {"name": "q"}})) == []

@@ -17,7 +17,7 @@ from throttler.kube.node import KARPENTER_POOL_LABEL
 from throttler.kube.taints import Taint
 from throttler.levers.lever import TURN_S, LeverWrite
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.tick import Memories, Turn, decide_throttles
+from throttler.service.decide_throttles import Memories, Turn, decide_throttles
 
 pytestmark = pytest.mark.whole
 

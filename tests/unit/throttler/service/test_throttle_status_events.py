@@ -10,8 +10,8 @@ from throttler.api.throttle import LeverStatus, ThrottleStatus
 from throttler.kube.reasons_and_events import EVENTS_PER_MIN, Because, because
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverDecision, LeverReason, LeverState
+from throttler.service.decide_throttles import Findings, Turn
 from throttler.service.throttle_status import ThrottleAnnouncer
-from throttler.service.tick import Findings, Turn
 
 WALL = datetime(2026, 11, 21, 12, tzinfo=UTC)
 IDLE = because(ThrottleReason.IDLE)

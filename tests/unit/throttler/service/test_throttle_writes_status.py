@@ -15,9 +15,9 @@ from throttler.kube.reasons_and_events import EVENT_PERIOD_S, because
 from throttler.kube.write_queue_and_status import LATE_S
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverDecision, LeverState
+from throttler.service.decide_throttles import Findings, Turn
 from throttler.service.throttle_status import ThrottleAnnouncer
 from throttler.service.throttle_write_queue import COUNTS_PERIOD_S, FAILED_REST_S, ThrottleStatusWriter
-from throttler.service.tick import Findings, Turn
 
 pytestmark = pytest.mark.virtual_time
 

@@ -156,7 +156,7 @@ def test_the_ceiling_of_a_throttle_whose_decision_fails_stays(monkeypatch: pytes
     def fail(*_: Any) -> Any:
         raise ValueError("odd figure")
 
-    monkeypatch.setattr("throttler.service.tick.govern", fail)
+    monkeypatch.setattr("throttler.service.decide_throttles.govern", fail)
     scene = Scene(a_throttle(**LIMITS))
     scene.watches.limited = (ours(),)
     scene.tick()
@@ -252,7 +252,7 @@ def test_metrics_tell_of_a_throttle_that_cannot_be_decided(monkeypatch: pytest.M
     def fails(*_: object) -> None:
         raise RuntimeError("odd")
 
-    monkeypatch.setattr("throttler.service.tick.count_joins", fails)
+    monkeypatch.setattr("throttler.service.decide_throttles.count_joins", fails)
     scene.tick(5)
     assert phases(scene) == {0}
 

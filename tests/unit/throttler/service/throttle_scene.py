@@ -14,8 +14,8 @@ from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import LimitedObject, Metadata, ObjectKey
 from throttler.kube.watch_set import CacheState
 from throttler.levers.lever import Clocks, LeverScene, LeverWrite
+from throttler.service.decide_throttles import TickView, Turn
 from throttler.service.throttle_write_queue import Place
-from throttler.service.tick import TickView, Turn
 from throttler.signals.reading import Reading, Signals
 
 QUOTAS_SERVED = {"CapacityQuota": "autoscaling.x-k8s.io/v1alpha1"}

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import ShapeSpec, ShapeType
 from balloons.decide.census import Rules, take_census
-from balloons.view import shape as by_kind
+from balloons.view import shape_and_balloon_size as by_kind
 from balloons.view.node_load_and_devices import EMPTY, NodeLoad, load_of
-from balloons.view.shape import (
+from balloons.view.shape_and_balloon_size import (
     ANY_TYPE,
     Shape,
     Shapes,

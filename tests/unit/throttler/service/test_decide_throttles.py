@@ -30,7 +30,7 @@ from throttler.law.govern import govern
 from throttler.levers.lever import THROTTLE_LABEL, Lane, LeverState, PoolGrowth
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.tick import Memories, TickView, Turn, decide_throttles
+from throttler.service.decide_throttles import Memories, TickView, Turn, decide_throttles
 
 A, B = LabelSelector({"pool": "a"}), LabelSelector({"pool": "b"})
 NOT_A = {"matchExpressions": [{"key": "pool", "operator": "NotIn", "values": ["a"]}]}
@@ -369,7 +369,7 @@ def test_a_throttle_whose_decision_fails_stands_still_and_says_so(monkeypatch: p
             raise ValueError("odd figure")
         return govern(*given)
 
-    monkeypatch.setattr("throttler.service.tick.govern", fragile)
+    monkeypatch.setattr("throttler.service.decide_throttles.govern", fragile)
     story = Story(a_throttle("odd", window={"max": 3}, nodes={"matchLabels": {"pool": "b"}}), a_throttle(**LIMITS))
     story.after(0, world=waiting(unplaced=()), scene={"limited": (a_pool(),)})
     turns = story.after(10, world=waiting(), scene={"limited": (a_pool(),)})
@@ -392,8 +392,8 @@ def test_joins_of_a_throttle_that_cannot_be_counted_take_part_for_a_while(monkey
         seen.append(given[1].in_flight)
         return govern(*given)
 
-    monkeypatch.setattr("throttler.service.tick.count_joins", fragile)
-    monkeypatch.setattr("throttler.service.tick.govern", told)
+    monkeypatch.setattr("throttler.service.decide_throttles.count_joins", fragile)
+    monkeypatch.setattr("throttler.service.decide_throttles.govern", told)
     story = Story(a_throttle("odd", nodes={"matchLabels": {"pool": "a"}}), a_throttle("sound"))
     story.after(0, world=waiting(unplaced=()))
     story.after(10, world=waiting("c1", "c2", "c3", unplaced=()))
