@@ -23,11 +23,12 @@ from balloons.decide.decision_and_reasons import (
     ReleaseBalloon,
     RemoveFailed,
 )
-from balloons.view.claim import Claim, Selectors, pool_of
+from balloons.view.claim import Claim, Selectors, Tenancy, pool_of
 from balloons.view.index_and_snapshot import (
     Deployment,
     DeploymentStatus,
     FailedBalloon,
+    Index,
     Now,
     PriorityClass,
     Snapshot,
@@ -159,6 +160,20 @@ class World:
             **changes,
         )
         return replace(seen, claims=claim_nodes(seen.pools.values(), seen.nodes, seen.loads))
+
+    def index(self, tenancy: Tenancy | None = None) -> Index:
+        """All of it but buffers and templates, filed as the service files it."""
+        index = Index(tenancy)
+        for node in self.nodes.values():
+            index.change_node(None, node)
+        for pod in self.pods.values():
+            index.change_pod(None, pod)
+        for pool in self.pools.values():
+            index.change_pool(None, pool)
+        for deployment in self.deployments.values():
+            index.change_deployment(None, deployment)
+        index.change_priority_class(None, CLASS)
+        return index
 
     def loads(self) -> dict[str, NodeLoad]:
         """The load of every node."""

@@ -42,17 +42,9 @@ class Ranked(World):
         return [pod for pod in self.pods.values() if pod.pool == pool]
 
     def seen(self) -> Index:
-        """All of it, filed as the service files it."""
-        index = Index()
-        for pool in self.pools.values():
-            index.change_pool(None, pool)
-        for node in self.nodes.values():
-            index.change_node(None, node)
-        for pod in self.pods.values():
-            index.change_pod(None, pod)
-        for deployment in self.deployments.values():
-            index.change_deployment(None, deployment)
-        index.change_priority_class(None, PriorityClass(CLASS.metadata, self.value, CLASS.preemption_policy))
+        """All of it, with the value that the class has now."""
+        index = self.index()
+        index.change_priority_class(CLASS, PriorityClass(CLASS.metadata, self.value, CLASS.preemption_policy))
         return index
 
 

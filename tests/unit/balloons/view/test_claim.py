@@ -19,7 +19,7 @@ from balloons.decide.settings import DecideSettings
 from balloons.view.claim import Bound, Claim, Selectors, Tenancy, deployment_name, is_of_its_pool
 from balloons.view.index_and_snapshot import Circumstances, Deployment, Index, RefusedPool, Snapshot
 from balloons.view.node_load_and_devices import load_of
-from tests.world import CLASS, NOW, World, a_node, a_pool, claim_nodes, later, nodes, work
+from tests.world import NOW, World, a_node, a_pool, claim_nodes, later, nodes, work
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import Shared
 from throttler.kube.pod import MANAGED_BY, POOL_LABEL, SHAPE_LABEL, Pod, PodKind, PodWire, pod_from_wire
@@ -58,17 +58,7 @@ def settled(*pools: BalloonPool, ticks: int = 4) -> World:
 
 def seen_by(tenancy: Tenancy, world: World) -> Snapshot:
     """The world through an index that serves so."""
-    index = Index(tenancy)
-    for node in world.nodes.values():
-        index.change_node(None, node)
-    for pod in world.pods.values():
-        index.change_pod(None, pod)
-    for pool in world.pools.values():
-        index.change_pool(None, pool)
-    for deployment in world.deployments.values():
-        index.change_deployment(None, deployment)
-    index.change_priority_class(None, CLASS)
-    return index.snapshot(Circumstances(server_minor=36))
+    return world.index(tenancy).snapshot(Circumstances(server_minor=36))
 
 
 def decided_for(tenancy: Tenancy, world: World) -> Decision:
