@@ -33,7 +33,6 @@ OF_A_COMPARISON = (
 """Options that a plan that was made before can still have; that --offline has no cluster is told by itself."""
 MOST_ADDED = 150_000
 """As `balloons.preview.forecast`, which is not imported for help."""
-BURST_AND_RATE = ("launch-burst", "launch-rate")
 DURATIONS = ("boot", "join", "reaction", "kill-timer")
 _STATED = (
     ("nodes", "Nodes that the cluster has now."),
@@ -190,8 +189,8 @@ def stated_of(options: Mapping[str, Any]) -> Any:
 
     names = [name.replace("-", "_") for name in NAMES]
     swept = (options.get("sweep") or "").partition("=")[0]
-    burst, rate = (options.get(name.replace("-", "_")) is not None or swept == name for name in BURST_AND_RATE)
-    if burst and not rate:
+    has_burst = options.get("launch_burst") is not None or swept == "launch-burst"
+    if has_burst and options.get("launch_rate") is None and swept != "launch-rate":
         raise click.UsageError("--launch-burst without --launch-rate: nothing is slower after it; accepted: both")
     try:
         return check(Stated(**{name: options.get(name) for name in names}))

@@ -277,8 +277,13 @@ def _look_at_all(
             late_since = {late: past.late_since_s.get(late, now.monotonic_s) for late in view.late}
             balloons = [balloon.uid for balloon in snapshot.failed.get(pool.key, ())]
             failed_since = {uid: past.failed_since_s.get(uid, now.monotonic_s) for uid in balloons}
-            own = replace(past, late_since_s=late_since, refusals=view.refusals, failed_since_s=failed_since)
-            own = replace(own, outranking=outranked(view, past.outranking, now))
+            own = replace(
+                past,
+                late_since_s=late_since,
+                refusals=view.refusals,
+                failed_since_s=failed_since,
+                outranking=outranked(view, past.outranking, now),
+            )
             own, shrunken = believe(view, snapshot.nodes, own, now)
             left_alone = why_left_alone(view, snapshot, settings) or shrunken
             cases.append(PoolCase(view, own, left_alone, is_resting=pool.key in snapshot.resting))

@@ -10,6 +10,7 @@ from balloons.decide.decision_and_reasons import (
     Action,
     AnnotateNode,
     AskedShape,
+    Outranking,
     PoolDecision,
     PoolMemory,
     Reason,
@@ -117,9 +118,7 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     to_come = _to_come(view, case)
     aim = _aim(view, case, to_come, len(free), len(reserved), waiting, allowance, memory.granted)
     if memory.outranking is not None:
-        held = sum(1 for node in free if (view.loads.get(node.name) or EMPTY).balloons)
-        why = because(Reason.OUTRANKING, priority=memory.outranking.priority)
-        aim = _at_most(aim, held + may_try(memory.outranking, case.now), why)
+        aim = _tried_singly(view, free, aim, memory.outranking, case.now)
     asked = _ask(view, aim, memory.asked, case.now, is_shut=is_shut)
     aim = replace(aim, shape=asked.shape if asked is not None else "")
     freed = releases(reserved, case.reserved, view.loads)
@@ -269,8 +268,10 @@ def _without_growth(aim: Target, why: Because) -> Target:
     )
 
 
-def _at_most(aim: Target, most: int, why: Because) -> Target:
-    """The same with no more than so many balloons, those included that wait."""
+def _tried_singly(view: PoolView, free: Sequence[Node], aim: Target, outranking: Outranking, now: Now) -> Target:
+    """The same with no more balloons than hold a node, and now and then one to see what priority it is given."""
+    most = sum(1 for node in free if (view.loads.get(node.name) or EMPTY).balloons) + may_try(outranking, now)
+    why = because(Reason.OUTRANKING, priority=outranking.priority)
     hold = min(aim.hold, most)
     wait = min(aim.wait, most - hold)
     granted = None if aim.granted is None else min(aim.granted, wait)
