@@ -106,9 +106,15 @@ class IdleErrors:
     seen_s: float | None = None
     """When others were last seen to cause about as many."""
 
-    def is_over(self, now_s: float) -> bool:
-        """Whether what others caused has ended, as far as can be told."""
-        return self.seen_s is not None and now_s - self.seen_s > TOLD_S
+    def followed(self, per_s: float, readings: Sequence[Reading], now_s: float) -> "IdleErrors":
+        """After new readings, where others are taken to cause `per_s`; nothing is left once they have ended."""
+        if not per_s:
+            # As a rule.
+            return self
+        if self.seen_s is not None and now_s - self.seen_s > TOLD_S:
+            return IdleErrors()
+        is_there = any(reading.span_s > 0 and reading.errors >= STILL * per_s * reading.span_s for reading in readings)
+        return replace(self, seen_s=now_s) if is_there else self
 
     def per_s(self, before_s: float) -> float:
         """What is to be expected, by what was seen before."""
@@ -142,8 +148,8 @@ class ForeignErrors:
     def followed(self, health: Health, now_s: float) -> "ForeignErrors":
         """After new readings: what is there no more excuses nothing."""
         per_s = max(self.servers.per_s(now_s), self.unmoved_per_s)
-        servers = _followed(self.servers, per_s, health.new, now_s)
-        own = _followed(self.own, self.own.per_s(now_s), health.new_own, now_s)
+        servers = self.servers.followed(per_s, health.new, now_s)
+        own = self.own.followed(self.own.per_s(now_s), health.new_own, now_s)
         if servers is self.servers and own is self.own:
             return self
         unmoved_per_s = 0.0 if servers.seen_s is None else self.unmoved_per_s
@@ -179,16 +185,6 @@ def observed(
         unmoved_per_s=unmoved_per_s,
         own=_learned(foreign.own, health.new_own, now_s, settings),
     )
-
-
-def _followed(idle: IdleErrors, per_s: float, readings: Sequence[Reading], now_s: float) -> IdleErrors:
-    if not per_s:
-        # As a rule.
-        return idle
-    if idle.is_over(now_s):
-        return IdleErrors()
-    is_there = any(reading.span_s > 0 and reading.errors >= STILL * per_s * reading.span_s for reading in readings)
-    return replace(idle, seen_s=now_s) if is_there else idle
 
 
 def _without(reading: Reading, per_s: float) -> Reading:

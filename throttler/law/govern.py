@@ -62,7 +62,7 @@ def govern(
     if facts.is_patient:
         facts = replace(facts, settings=settings.with_patience(facts.memory.baseline.within(settings)))
     update = steered(facts)
-    # Clamped once, at the exit.
+    # Not every part that moves the window minds the bounds.
     window = min(max(update.memory.window or settings.window_initial, settings.window_min), settings.window_max)
     if window != update.memory.window:
         update = replace(update, memory=replace(update.memory, window=window))

@@ -44,8 +44,7 @@ def blind(facts: LawInput) -> WindowUpdate | None:
     since_s = facts.now_s if known_s is None else known_s
     age_s = facts.now_s - since_s
     used = facts.window if known_s is not None else min(facts.window, facts.joins.joining)
-    floor = min(facts.window, facts.settings.window_min)
-    window = max(floor, drifted(used, age_s, facts.elapsed_s, facts.settings))
+    window = max(facts.settings.window_min, drifted(used, age_s, facts.elapsed_s, facts.settings))
     reason = ThrottleReason.SIGNALS_STALE if window < facts.window else ThrottleReason.SIGNALS_LOST
     facts = with_memory(facts, blind_since_s=since_s)
     # The last reading was used until it was stale.

@@ -467,7 +467,7 @@ def _count(case: _Case, view: TickView) -> _Counted:
         at_once = SCHEDULING_GATES.at_once(case.rules, _without(scene, no_demand), gates)
     world = replace(
         view.world,
-        unplaced=scene.unplaced if case.held_by_older else view.world.unplaced,
+        unplaced=scene.unplaced,
         balloons_wanted=wanted,
         index=case.memory.index,
         room=case.memory.room,
