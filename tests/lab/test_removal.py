@@ -71,17 +71,27 @@ async def test_upgraded_in_mid_ramp_the_ceiling_is_handed_over_and_given_back_in
             limits, watching = watch_ceilings(scene)
             await scene.shell.run(f"{UPGRADE}\n{ROLLED_OUT}")
 
+            async def another_leads() -> bool:
+                return await leader(scene) not in ("", first)
+
             async def paces_again() -> bool:
+                # Whoever stops writes no status once another leads.
                 throttle = await scene.api.get(f"{THROTTLES}/default") or {}
                 reasons = {lever["because"] for lever in throttle.get("status", {}).get("levers", ())}
-                return await leader(scene) not in ("", first) and "Holding" in reasons
+                return throttle["metadata"]["resourceVersion"] != taken_over and "Holding" in reasons
 
-            await scene.until("another leader holds nodes back", paces_again)
+            async def is_told() -> bool:
+                # It sees the Lease of another, and then says so.
+                return "handed over" in logged(scene)
+
+            await scene.until("another replica leads", another_leads)
+            taken_over = ((await scene.api.get(f"{THROTTLES}/default")) or {})["metadata"]["resourceVersion"]
+            await scene.until("it holds nodes back", paces_again)
+            await scene.until("the leader that stopped says that it handed over", is_told)
             watching.cancel()
             assert limits
             assert [each for each in limits if not each < USERS_CORES] == [], "an autoscaler may look at any moment"
             assert gave_back(scene) == swept
-            assert "handed over" in logged(scene)
             await scene.end_ramp()
             await scene.shell.remove(Way.HELM)
             await asyncio.sleep(1.0)
