@@ -365,12 +365,12 @@ def pod_requests(template: Any) -> Resources | None:
 
 
 def _instance_type(template: Any) -> str:
-    """The one instance type that the balloons' node affinity names, if any."""
+    """The one instance type that the balloons' node affinity leaves, if any: the pool's selector may name several."""
     try:
         affinity = template["spec"]["affinity"]["nodeAffinity"]
         terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-        named = (INSTANCE_TYPE_LABEL, "In")
-        rules = [rule for rule in terms[0]["matchExpressions"] if (rule["key"], rule["operator"]) == named]
-        return str(rules[0]["values"][0]) if rules else ""
-    except (KeyError, TypeError, IndexError):
+        rules = [rule for rule in terms[0]["matchExpressions"] if rule["key"] == INSTANCE_TYPE_LABEL]
+        (left,) = set.intersection(*(set(rule["values"]) for rule in rules if rule["operator"] == "In"))
+        return str(left)
+    except (KeyError, TypeError, IndexError, ValueError):
         return ""

@@ -198,6 +198,14 @@ def test_a_pool_that_has_had_all_types_that_it_names_asks_for_no_other() -> None
     assert story.waiting() == {"big": 2}, "of two shapes the first has its turn again"
 
 
+def test_a_pool_that_names_its_types_keeps_its_deployments() -> None:
+    """The first one was taken for the type of each, so every decision made Deployments of other names."""
+    named = Requirement(INSTANCE_TYPE_LABEL, "In", ("big", "small"))
+    story = Story(nodes=PoolNodes(LabelSelector({"pool": "gpu"}, (named,))))
+    assert story.run(10).actions == ()
+    assert story.held() == {"big000": "big", "big001": "big", "small000": "small"}
+
+
 def test_types_that_the_pool_never_takes_are_not_ruled_out_twice() -> None:
     never = Requirement(INSTANCE_TYPE_LABEL, "NotIn", ("tiny",))
     story = Story(typed(2, "big"), nodes=PoolNodes(LabelSelector({"pool": "gpu"}, (never,))))
