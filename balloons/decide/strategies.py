@@ -324,18 +324,25 @@ def _marks(holding: Holding, moved: Collection[ObjectKey]) -> Iterator[MarkBallo
         yield MarkBalloon(balloon.key, balloon.uid, 0, because(Reason.SPARED, node=balloon.node))
 
 
-def _deployments_left(view: PoolView, holding: Holding, present: Mapping[str, int]) -> Iterator[DeleteObject]:
-    """Deployments of shapes that no node stands for any more, once no balloon of theirs has a node.
+def _deployments_left(
+    view: PoolView, holding: Holding, present: Mapping[str, int]
+) -> Iterator[ApplyObject | DeleteObject]:
+    """Deployments of shapes that no node stands for any more: lowered as their balloons may go, and deleted once none
+    has a node.
 
     Lowered to nothing, a Deployment loses its balloons at once; deleted with them, whenever they are collected.
     """
     for name, stored in sorted(view.deployments.items()):
-        shape = view.shapes.by_name.get(name)
-        if holding.replicas[name] or (shape is not None and _stays(view, shape, present[name])):
+        shape, replicas = view.shapes.by_name.get(name), holding.replicas[name]
+        needed = replicas + present[name]
+        if shape is not None and _stays(view, shape, needed):
             continue
-        metadata = stored.metadata
-        why = because(Reason.SHRINKING, surplus=stored.replicas)
-        yield DeleteObject(stored.key, "apps/v1", "Deployment", metadata.uid, metadata.resource_version, why)
+        surplus, metadata = stored.replicas - replicas, stored.metadata
+        why = because(Reason.SHRINKING, surplus=surplus)
+        if not needed:
+            yield DeleteObject(stored.key, "apps/v1", "Deployment", metadata.uid, metadata.resource_version, why)
+        elif surplus > 0:
+            yield resized(stored, replicas, why)
 
 
 def _stays(view: PoolView, shape: Shape, needed: int) -> bool:

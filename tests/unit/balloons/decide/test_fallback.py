@@ -1,5 +1,6 @@
 """Headroom asks for another machine shape where one does not come."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -204,6 +205,31 @@ def test_a_pool_that_names_its_types_keeps_its_deployments() -> None:
     story = Story(nodes=PoolNodes(LabelSelector({"pool": "gpu"}, (named,))))
     assert story.run(10).actions == ()
     assert story.held() == {"big000": "big", "big001": "big", "small000": "small"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mode": Mode.HOLD},
+        {"nodes": PoolNodes(LabelSelector({"pool": "gpu"}, (Requirement(INSTANCE_TYPE_LABEL, "In", ("big", "new")),)))},
+    ],
+    ids=["Hold", "other types never"],
+)
+def test_balloons_of_any_type_are_exchanged_where_the_pool_asks_for_it_no_more(change: dict[str, Any]) -> None:
+    """More than may go at once were never let go: the others were kept, and their Deployment was not lowered."""
+    story = Story(typed(2, "big"))
+    story.world.change_pool(size=17, max_size=20)
+    story.run(310)
+    asked = story.world.deployments[ANY_TYPE].spec["template"]
+    story.world.nodes |= typed(15, "new", {"cpu": "48", "memory": "192Gi"})
+    story.world.settle()
+    story.world.change_pool(**change)
+    story.run(10)
+    left = story.world.deployments[ANY_TYPE]
+    assert (left.replicas, left.spec["template"]) == (5, asked), "a new template would replace those that stay"
+    story.run(20)
+    assert Counter(story.held().values()) == {"big": 2, "new": 15}
+    assert ANY_TYPE not in story.world.deployments
 
 
 def test_types_that_the_pool_never_takes_are_not_ruled_out_twice() -> None:
