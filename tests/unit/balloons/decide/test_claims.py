@@ -33,7 +33,7 @@ def test_the_older_pool_keeps_the_nodes_and_the_younger_says_so() -> None:
     older, younger = settled(world).pools
     assert older.because.reason is Reason.STEADY
     assert younger.because.reason is Reason.CONFLICT
-    assert "pool gpu" in younger.because.sentence
+    assert younger.because.sentence == "4 nodes also match pool gpu, which keeps them"
     assert not world.balloons("young")
 
 

@@ -428,7 +428,11 @@ def test_a_class_that_names_its_host_gets_that_one() -> None:
     assert set(found.taker) == {"n003"}
 
 
-@pytest.mark.parametrize("change", [{"taints": (Taint("team", "NoSchedule"),)}, {"is_cordoned": True}])
+@pytest.mark.parametrize(
+    "change",
+    [{"taints": (Taint("team", "NoSchedule"),)}, {"is_cordoned": True}, {"is_deleting": True}, {"is_ready": False}],
+    ids=lambda change: next(iter(change)),
+)
 def test_nodes_that_are_closed_are_no_group_of_the_open_ones(change: dict[str, Any]) -> None:
     members = nodes(2)
     members["n000"] = msgspec.structs.replace(members["n000"], **change)
