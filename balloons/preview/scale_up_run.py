@@ -302,7 +302,7 @@ class _Run:
                 joining=self._joining.under_way,
                 ready=self._joining.ended,
                 window=window,
-                utilisation=min(1.0, (server.busy_s - self._busy_s) / span_s) if span_s else 0.0,
+                utilisation=(server.busy_s - self._busy_s) / span_s if span_s else 0.0,
                 latency_s=self._latency_s,
                 requests_per_s=self._sent / span_s if span_s else 0.0,
                 pods_queued=self._joining.pods_queued,

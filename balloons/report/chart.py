@@ -243,10 +243,7 @@ def _span_s(wave: SavedWave, end_s: float) -> float:
 
 def _names(waves: Sequence[SavedWave], letter_s: float, end_s: float) -> list[tuple[str, bool]]:
     """Of each wave its limit, and whether there is no room for it in its stretch."""
-    limits = [shown(wave.limit) for wave in waves]
-    return [
-        (limit, (len(limit) + 2) * letter_s > _span_s(wave, end_s)) for wave, limit in zip(waves, limits, strict=True)
-    ]
+    return [((name := shown(wave.limit)), (len(name) + 2) * letter_s > _span_s(wave, end_s)) for wave in waves]
 
 
 def _waves(
