@@ -17,6 +17,7 @@ What nobody can observe is not drawn, by these rules of syntax:
   program does;
 - decorators and the options of a class, `frozen=True` and `slots=True` among them: they forbid what the code never
   does;
+- `strict=True` of a `zip`: it raises where the code itself is wrong;
 - the size of a `lru_cache`, and a constant that its module reads for nothing else: it changes how long an answer takes,
   and not the answer;
 - None where False is returned: whoever asks whether cannot tell them apart, and True is drawn as well;
@@ -225,6 +226,8 @@ def _ignored(node: ast.AST) -> Sequence[ast.AST]:
             return [kind]
         case ast.Call(func=func) if _last_name(func) in _TYPES | {"lru_cache"}:
             return [*node.args, *node.keywords]
+        case ast.Call(func=func, keywords=options) if _last_name(func) == "zip":
+            return [option for option in options if _is_constant(option.value, True)]
         case ast.Subscript(value=value) if _last_name(value) == "Literal":
             return [node.slice]
         case ast.Assert(msg=ast.expr() as message):

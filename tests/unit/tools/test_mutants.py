@@ -83,6 +83,7 @@ def _changed(source: str) -> list[str]:
         "x = typing.cast(Literal[1], a)",
         "T = TypeVar('T', covariant=True)",
         "x = lru_cache(maxsize=7)(f)",
+        "x = zip(a, b, strict=True)",
         "x = functools.lru_cache(7)(f)",
         "SIZE = 7\n@lru_cache(maxsize=SIZE)\ndef f():\n    pass",
         "SIZE: int = 7\n@lru_cache(maxsize=SIZE)\ndef f():\n    pass",
@@ -106,6 +107,7 @@ def test_what_nobody_can_observe_is_not_drawn(source: str) -> None:
         ("assert a < b, 'text'", 2),
         ("raise ValueError(a + 1)", 2),
         ("deque(maxlen=7)", 2),
+        ("x = zip(a, b, strict=False)", 1),
     ],
 )
 def test_what_stands_beside_it_is_drawn(source: str, count: int) -> None:
