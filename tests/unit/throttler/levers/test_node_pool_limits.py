@@ -468,16 +468,21 @@ class TestUnknownSize:
         decision = story.look(room(allowance=0), (), 1.0)
         assert story.limits == {"cpu": "0"}
         assert decision.because.reason is LeverReason.PACING
-        assert "0 more nodes" in decision.because.sentence
+        assert (
+            decision.because.sentence
+            == "at most 0 cores: 0 cores there or asked for, and 0 more nodes may be asked for now"
+        )
 
     def test_room_doubles_while_nothing_starts_and_falls_back_when_something_does(self) -> None:
         story = Story()
-        found = []
+        found, told = [], []
         for second in range(0, 60, 10):
-            story.look(room(allowance=2), (), float(second))
+            told.append(story.look(room(allowance=2), (), float(second)).because)
             story.server.observed()
             found.append((story.limits or {})["cpu"])
         assert found == ["2", "2", "4", "8", "16", "32"]
+        assert [each.reason is LeverReason.NOTHING_STARTS for each in told] == [False] * 2 + [True] * 4
+        assert told[-1].detail["waited"] == 50
         story.look(room(allowance=2), claims(1, 1, ordered_s=1), 60.0)
         assert (story.limits or {})["cpu"] == "24", "one machine of 8 cores, and two more of them"
 

@@ -426,9 +426,12 @@ class TestWidePools:
         assert max(many) <= 2 * 24
         assert self.decision.because.reason is LeverReason.WIDE_POOL
 
-    def test_one_type_is_paced_exactly(self) -> None:
-        assert max(self.looks((8,))) <= 24
-        assert self.decision.because.reason is LeverReason.PACING
+    @pytest.mark.parametrize(
+        ("types", "reason"), [((8,), LeverReason.PACING), ((8, 16), LeverReason.WIDE_POOL)], ids=["one", "two"]
+    )
+    def test_types_of_similar_size_are_paced_exactly(self, types: tuple[int, ...], reason: LeverReason) -> None:
+        assert max(self.looks(types)) <= 24
+        assert self.decision.because.reason is reason
 
     def test_more_than_was_offered_takes_the_room_back(self) -> None:
         charge = Charge(factor=16).given(10, 0.0).looked(frozenset(map(str, range(40))), 1.0)
