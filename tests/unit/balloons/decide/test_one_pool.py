@@ -21,6 +21,7 @@ from tests.world import NOW, POOL_KEY, World, a_lane, a_pool, later, nodes, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import PodKind, Scheduling
 from throttler.kube.quantities_and_durations import parse_resources, total
+from throttler.kube.reasons_and_events import because
 from throttler.kube.selectors import LabelSelector
 
 SETTINGS = DecideSettings()
@@ -144,6 +145,13 @@ def test_a_deployment_that_loses_held_nodes_shrinks_by_as_many() -> None:
     story.world.change_pool(size=3)
     (lowered,) = [action for action in story.step().pools[0].actions if isinstance(action, ApplyObject)]
     assert (lowered.because.reason, lowered.because.detail["surplus"]) == (Reason.SHRINKING, 1)
+
+
+def test_a_deployment_that_grows_says_by_how_many_balloons() -> None:
+    story = held(2)
+    story.world.nodes |= nodes(1, "x")
+    (raised,) = [action for action in story.step().pools[0].actions if isinstance(action, ApplyObject)]
+    assert raised.because == because(Reason.WARMING, warm=2, target=3, pending=1)
 
 
 @pytest.mark.parametrize("spec", [{}, {"mode": Mode.HEADROOM, "size": 3, "max_size": 5}])

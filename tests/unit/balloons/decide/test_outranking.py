@@ -109,6 +109,19 @@ def test_headroom_asks_for_no_node_in_place_of_one_that_its_own_balloon_has() ->
     assert service.sizes[4:] == [1, 4]
 
 
+def test_no_new_node_is_asked_for_while_one_of_them_has_a_priority_of_works() -> None:
+    """The next one may be given it as well."""
+    service = a_service(mode=Mode.HEADROOM, size=6, max_size=9)
+    service.world.priority = -10
+    service.run(2)
+    assert service.world.replicas() == 6
+    del service.world.pods[service.world.balloons()[0].key]
+    service.world.priority = 5
+    service.world.settle()
+    service.run(1)
+    assert service.world.replicas() == 4, "as many as hold a node"
+
+
 def test_one_that_is_tried_takes_one_node_of_the_allowance() -> None:
     service = a_service(mode=Mode.HEADROOM, size=4, max_size=9)
     service.run(2)

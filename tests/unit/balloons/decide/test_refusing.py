@@ -142,6 +142,8 @@ def test_one_failure_is_enough_in_the_same_rush(made_s: float, refuses: bool) ->
     failed = [a_failure(f"b{i}", created_s=1_000.0) for i in range(FEW)]
     failed.append(a_failure("other", "n001", created_s=made_s))
     assert set(refusals(failed, nodes(3), {}, {}, (), NOW)) == ({"n000", "n001"} if refuses else {"n000"})
+    old = [a_failure(f"o{i}", "n002", created_s=1_000.0 - 2 * SAME_RUSH_S) for i in range(FEW)]
+    assert ("n001" in refusals([*old, *failed], nodes(3), {}, {}, (), NOW)) is refuses, "the newest rush is the one"
     known = refusals(failed[:FEW], nodes(3), {}, {}, (), NOW)
     assert set(refusals(failed, nodes(3), {}, known, (), NOW)) == ({"n000", "n001"} if refuses else {"n000"})
     at_rest = later(NOW, FIRST_REST_S)
