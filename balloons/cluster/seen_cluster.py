@@ -27,6 +27,7 @@ from balloons.cluster.object_fields_and_flags import (
     parts,
     text,
     texts,
+    whole,
 )
 from throttler.api.throttle_rules import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube import cluster_autoscaler
@@ -250,10 +251,14 @@ class Detected:
 
 def detect(cluster: SeenCluster) -> Detected:
     """What can be told from the lists that were read."""
-    running = {component.name: component for component in _components(cluster)}
+    running, stopped = _components(cluster)
+    has_pools = bool(cluster.listed(kinds.NODE_POOLS).objects)
+    has_karpenter = "karpenter" in running or (has_pools and "karpenter" not in stopped)
     status = _status(cluster)
+    if has_karpenter and "cluster-autoscaler" not in running and not _is_fresh(status, cluster):
+        # Whoever moves to Karpenter removes cluster-autoscaler, or leaves it no replicas. Its last status stays.
+        status = None
     has_ca = status is not None or "cluster-autoscaler" in running
-    has_karpenter = "karpenter" in running or bool(cluster.listed(kinds.NODE_POOLS).objects)
     return Detected(
         autoscalers=(
             *([Autoscaler.CLUSTER_AUTOSCALER] if has_ca else []),
@@ -276,12 +281,24 @@ def minor_of(version: str) -> int:
     return int(match.group(1)) if match else 0
 
 
-def _components(cluster: SeenCluster) -> Iterator[Component]:
-    """From Deployments (the autoscalers) and from pods (static pods of a control plane one can see)."""
+def _components(cluster: SeenCluster) -> tuple[dict[str, Component], set[str]]:
+    """Programs by name, from Deployments (the autoscalers) and from pods (static pods of a control plane one can see);
+    and the names of those whose Deployments are told to have no replicas."""
+    running: dict[str, Component] = {}
+    stopped: set[str] = set()
     for pod in _system_pods(cluster):
-        yield from _in_pod_spec(pod, part(pod, "spec"))
+        running |= {component.name: component for component in _in_pod_spec(pod, part(pod, "spec"))}
     for deployment in cluster.plain(kinds.DEPLOYMENTS):
-        yield from _in_pod_spec(deployment, part(deployment, "spec", "template", "spec"))
+        programs = {own.name: own for own in _in_pod_spec(deployment, part(deployment, "spec", "template", "spec"))}
+        if whole(deployment, "spec", "replicas") == 0:
+            stopped |= programs.keys()
+        else:
+            running |= programs
+    return running, stopped
+
+
+def _is_fresh(status: AutoscalerStatus | None, cluster: SeenCluster) -> bool:
+    return status is not None and bool(status.at_s) and not status.is_old(cluster.taken_at.timestamp())
 
 
 def _system_pods(cluster: SeenCluster) -> Iterator[dict[str, Any]]:

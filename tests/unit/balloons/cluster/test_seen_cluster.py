@@ -137,6 +137,56 @@ def test_karpenter_is_found_by_its_image_or_by_its_pools_alone() -> None:
     assert managed.in_words.startswith("Karpenter (version not seen), Kubernetes v1.36.3")
 
 
+def last_status(at: str) -> dict[str, object]:
+    metadata = {"name": "cluster-autoscaler-status", "namespace": "kube-system"}
+    return {"metadata": metadata, "data": {"status": f"{at}\nnodeGroups:\n- name: g\n"}}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "at", "has_it"),
+    [
+        (None, "time: 2026-10-01 12:00:00.33 +0000 UTC", False),
+        (None, "autoscalerStatus: Running", False),
+        (0, "time: 2026-10-01 12:00:00.33 +0000 UTC", False),
+        (None, "time: 2026-11-21 11:59:59.33 +0000 UTC", True),
+        (1, "time: 2026-10-01 12:00:00.33 +0000 UTC", True),
+    ],
+)
+def test_what_cluster_autoscaler_left_behind_beside_karpenter_is_not_taken_for_it(
+    replicas: int | None, at: str, *, has_it: bool
+) -> None:
+    autoscaler = deployment("ca", "registry.k8s.io/autoscaling/cluster-autoscaler:v1.36.1")
+    seen = cluster(
+        {
+            kinds.NODE_POOLS: [{"metadata": {"name": "default"}}],
+            kinds.AUTOSCALER_STATUS: [last_status(at)],
+            kinds.DEPLOYMENTS: [] if replicas is None else [with_replicas(autoscaler, replicas)],
+        }
+    )
+    found = detect(seen)
+    assert (Autoscaler.CLUSTER_AUTOSCALER in found.autoscalers) is has_it
+    assert (found.status is not None) is has_it
+    assert Autoscaler.KARPENTER in found.autoscalers
+
+
+def test_karpenter_without_replicas_orders_nothing_whatever_its_pools_say() -> None:
+    karpenter = deployment("k", "public.ecr.aws/karpenter/controller:1.14.0")
+    seen = cluster(
+        {
+            kinds.NODE_POOLS: [{"metadata": {"name": "default"}}],
+            kinds.DEPLOYMENTS: [
+                with_replicas(karpenter, 0),
+                deployment("ca", "registry.k8s.io/autoscaling/cluster-autoscaler:v1.36.1"),
+            ],
+        }
+    )
+    assert detect(seen).autoscalers == (Autoscaler.CLUSTER_AUTOSCALER,)
+
+
+def with_replicas(thing: dict[str, Any], replicas: int) -> dict[str, object]:
+    return {**thing, "spec": {**thing["spec"], "replicas": replicas}}
+
+
 def test_version_provider_and_api_servers() -> None:
     slices = [{"metadata": {"name": "kubernetes"}, "endpoints": [{"addresses": ["10.0.0.1", "10.0.0.2"]}]}]
     found = detect(cluster({kinds.NODES: [NODE], kinds.API_SERVERS: slices}, version="v1.34.1-eks-0"))
