@@ -422,7 +422,7 @@ CASES = (
             kinds.DAEMON_SETS: [*(daemon_set(f"d{i}", desired=1, ready=1) for i in range(6)), daemon_set("windows")],
             kinds.PODS: [],
         },
-        "with 8 DaemonSets at most 2.5 nodes/s",
+        "with 8 DaemonSets on a node at most 2.5 nodes/s",
     ),
     Case(
         "KB041",

@@ -1,14 +1,16 @@
 """Checks of the control plane and of what surrounds it."""
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
-from balloons.cluster.object_fields_and_flags import name_of, namespace_of, pairs, part, parts, text
+from balloons.cluster.object_fields_and_flags import name_of, namespace_of, pairs, part, parts, text, whole
 from balloons.doctor.check import Facts, Severity, Trouble, called, check, selector_of
 from throttler.api.throttle_rules import TAINT_LIMIT_S
+from throttler.kube.pod import PodKind
 from throttler.kube.quantities_and_durations import count
 from throttler.kube.selectors import can_match, matches
 from throttler.kube.taints import NOT_READY_TAINT, is_joining_taint
@@ -36,16 +38,14 @@ def slow_daemons(facts: Facts) -> Iterator[Trouble]:
     """The controller manager's limit against the number of DaemonSets."""
     manager = facts.detected.controller_manager
     qps = _number(manager.flags.get("kube-api-qps", "")) if manager else None
-    daemons = sum(
-        part(daemon_set, "status").get("desiredNumberScheduled") != 0 for daemon_set in facts.items(kinds.DAEMON_SETS)
-    )
+    daemons = _daemons_of_a_node(facts)
     pace = (qps or DEFAULT_QPS) / daemons if daemons else SLOW_NODES_PER_S
     if pace < SLOW_NODES_PER_S:
         source = f"--kube-api-qps is {qps:g}" if qps else f"its default of {DEFAULT_QPS:g} requests/s is assumed"
         yield Trouble(
             "kube-controller-manager",
-            f"with {count(daemons, 'DaemonSet')} at most {pace:.1f} nodes/s get their pods ({source}): 500 nodes take "
-            f"{500 / pace:.0f} s however idle the API servers are",
+            f"with {count(daemons, 'DaemonSet')} on a node at most {pace:.1f} nodes/s get their pods ({source}): "
+            f"500 nodes take {500 / pace:.0f} s however idle the API servers are",
             f"# set --kube-api-qps={SLOW_NODES_PER_S * daemons * 2:.0f} "
             f"--kube-api-burst={SLOW_NODES_PER_S * daemons * 3:.0f} "
             "on kube-controller-manager, where it is yours",
@@ -157,6 +157,15 @@ def unready_daemons(facts: Facts) -> Iterator[Trouble]:
 
 
 MANY, READY_SHARE = 10, 0.8
+
+
+def _daemons_of_a_node(facts: Facts) -> int:
+    """The most DaemonSets that have a pod on one node: others are for nodes of another system, or with other devices.
+    Without such a pod all that want one count."""
+    owners = {(pod.node, pod.owner) for pod in facts.pods if pod.node and pod.kind is PodKind.DAEMON}
+    on_node = Counter(node for node, _ in owners)
+    wanting = sum(whole(one, "status", "desiredNumberScheduled") != 0 for one in facts.items(kinds.DAEMON_SETS))
+    return min(wanting, max(on_node.values(), default=wanting))
 
 
 def _namespaces_of(schema: Mapping[str, Any]) -> set[str]:

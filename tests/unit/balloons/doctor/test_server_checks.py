@@ -5,7 +5,19 @@ from typing import Any
 import pytest
 
 from balloons.cluster import kinds
-from tests.doctor_cases import OURS, SERVICE, TAINT, Cluster, Thing, daemon_set, flow_schema, monitor, node, prometheus
+from tests.doctor_cases import (
+    OURS,
+    SERVICE,
+    TAINT,
+    Cluster,
+    Thing,
+    daemon_set,
+    flow_schema,
+    monitor,
+    node,
+    pod,
+    prometheus,
+)
 from tests.unit.balloons.doctor.findings import sentences, troubles
 from throttler.kube.taints import NOT_READY_TAINT
 
@@ -48,13 +60,13 @@ def test_daemon_pods_that_come_to_fewer_than_three_nodes_a_second_are_told(
     [
         (
             ("--kube-api-qps=10",),
-            "with 8 DaemonSets at most 1.2 nodes/s get their pods (--kube-api-qps is 10): 500 nodes take 400 s however "
-            "idle the API servers are",
+            "with 8 DaemonSets on a node at most 1.2 nodes/s get their pods (--kube-api-qps is 10): 500 nodes take "
+            "400 s however idle the API servers are",
         ),
         (
             (),
-            "with 8 DaemonSets at most 2.5 nodes/s get their pods (its default of 20 requests/s is assumed): 500 nodes "
-            "take 200 s however idle the API servers are",
+            "with 8 DaemonSets on a node at most 2.5 nodes/s get their pods (its default of 20 requests/s is assumed): "
+            "500 nodes take 200 s however idle the API servers are",
         ),
     ],
 )
@@ -63,6 +75,24 @@ def test_how_long_daemon_pods_take_and_what_would_be_enough(flags: tuple[str, ..
     assert trouble.sentence == sentence
     # Six nodes a second, and half as much again at once.
     assert "--kube-api-qps=48 --kube-api-burst=72 " in trouble.fix
+
+
+def test_daemon_sets_for_nodes_of_another_kind_slow_nobody_down() -> None:
+    """As on AKS, where each agent comes once for Linux and once for Windows."""
+    objects = with_daemons(8)
+    halves = {"linux": range(4), "windows": range(4, 8)}
+    placed = [daemon_pod(f"d{number}", f"{half}-1") for half, numbers in halves.items() for number in numbers]
+    assert not sentences("KB040", {**objects, kinds.PODS: placed})
+    many = [daemon_pod(f"d{number}", "linux-1") for number in range(7)]
+    replaced = [daemon_pod("d0", "linux-1", suffix="-old")]
+    (found,) = sentences("KB040", {**objects, kinds.PODS: [*placed, *many, *replaced]})
+    assert found.startswith("with 7 DaemonSets on a node at most 2.9 nodes/s")
+
+
+def daemon_pod(name: str, on: str, suffix: str = "") -> Thing:
+    owner = {"kind": "DaemonSet", "name": name, "uid": name, "controller": True}
+    found = pod(f"{name}-{on}{suffix}", on)
+    return {**found, "metadata": {**found["metadata"], "ownerReferences": [owner]}}
 
 
 def tainted(key: str, created: str, ready: str = "True", **metadata: str) -> Cluster:
