@@ -9,7 +9,7 @@ somewhere (an address, an image, a URL) is hashed as well. Kubernetes' own words
 import hashlib
 import hmac
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,8 @@ from balloons.cluster import kinds
 from balloons.cluster.kinds import COMPONENTS
 from balloons.cluster.object_fields_and_flags import name_of, namespace_of, pairs, part, parts, text, texts
 from balloons.cluster.seen_cluster import Listed, SeenCluster
+from throttler.joins.requested_machines import names_within, words_of
+from throttler.kube.node import GROUP_LABELS
 
 PREFIX = "h-"
 DIGITS = 16
@@ -92,7 +94,10 @@ def hashed(cluster: SeenCluster, key: bytes) -> SeenCluster:
         return _WORD.sub(one, passage)
 
     hashing = _Hashing(
-        lambda passage: _OF_CONTAINERS.sub(of_containers, words(passage)), words, lambda passage: _hash(passage, key)
+        lambda passage: _OF_CONTAINERS.sub(of_containers, words(passage)),
+        words,
+        lambda passage: _hash(passage, key),
+        _groups_of_nodes(cluster),
     )
 
     lists = {name: _listed(listed, hashing) for name, listed in cluster.lists.items()}
@@ -101,11 +106,15 @@ def hashed(cluster: SeenCluster, key: bytes) -> SeenCluster:
 
 @dataclass(frozen=True, slots=True)
 class _Hashing:
-    """`said` and `words` replace the private words of a sentence and of a field, `whole` a text as it stands."""
+    """`said` and `words` replace the private words of a sentence and of a field, `whole` a text as it stands.
+
+    `of_nodes` are the groups that nodes name, as `_groups_of_nodes` gives them.
+    """
 
     said: Callable[[str], str]
     words: Callable[[str], str]
     whole: Callable[[str], str]
+    of_nodes: Mapping[str, Sequence[str]]
 
     def told(self, message: str) -> str:
         """A message of anybody: besides known names, whatever is quoted in it or leads somewhere."""
@@ -119,7 +128,13 @@ class _Hashing:
 
     def groups(self, status: str) -> str:
         """What cluster-autoscaler says: the names of its node groups are their clouds' and their users'."""
-        return _GROUP_NAME.sub(lambda match: match[1] + self.whole(match[2].strip("'\"")), self.words(status))
+        return self.words(_GROUP_NAME.sub(lambda match: match[1] + self.group(match[2].strip("'\"")), status))
+
+    def group(self, name: str) -> str:
+        """A node group's name; what its nodes are labelled with stands in it as before, and tells whose it is."""
+        within = names_within(name, self.of_nodes)
+        own = sorted(group for group in within if len(group) == max(map(len, within)))
+        return "-".join([self.whole(name), *map(self.words, own)])
 
     def unless_public(self, word: str) -> str:
         """The text if it is a word of Kubernetes', its hash otherwise."""
@@ -237,6 +252,15 @@ _MAPS: Mapping[str, Callable[[_Hashing, Mapping[str, Any]], Any]] = {
     "group": _subject,
 }
 """What is done to a field of this name, by what it holds; of others, private words are replaced at any depth."""
+
+
+def _groups_of_nodes(cluster: SeenCluster) -> dict[str, list[str]]:
+    """What nodes are labelled to be of, by its words."""
+    labels = (pairs(node, "metadata", "labels") for node in cluster.plain(kinds.NODES))
+    by_words: dict[str, list[str]] = {}
+    for group in {own[key] for own in labels for key in GROUP_LABELS if key in own}:
+        by_words.setdefault(words_of(group), []).append(group)
+    return by_words
 
 
 def _private(cluster: SeenCluster) -> Iterator[str]:

@@ -11,6 +11,7 @@ from balloons.cluster.hashed_names import hashed
 from balloons.cluster.kinds import kept
 from balloons.cluster.seen_cluster import SeenCluster, detect
 from balloons.doctor.diagnose import diagnose
+from balloons.preview.from_cluster import plan_inputs
 from tests.doctor_cases import CASES, Case
 from tests.seen_clusters import cluster
 from throttler.kube.cluster_autoscaler import read_status
@@ -242,6 +243,35 @@ def test_what_the_autoscaler_says_of_its_groups_is_read_as_before() -> None:
     assert [group.target for group in after.groups] == [group.target for group in before.groups] == [3, 1]
     assert after.at_s == before.at_s > 0
     assert len({group.name for group in after.groups}) == 2
+
+
+def in_group(name: str, pool: str) -> dict[str, object]:
+    return {
+        "metadata": {"name": name, "labels": {"cloud.google.com/gke-nodepool": pool}},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": "8"}},
+    }
+
+
+def test_a_node_group_still_bounds_the_pool_whose_name_is_in_its_own() -> None:
+    """On clouds nothing else says which group makes which nodes; of two pools it is the one with the longer name."""
+    pools = {"gpu": 20, "gpu-big": 30, "default": 40, "Acme_web": 50}
+    texts = [f"- name: https://gce.example/zones/eu-1b/gke-c-{p.lower()}-0a-grp\n" for p in pools]
+    sizes = [f"  health:\n    cloudProviderTarget: 1\n    maxSize: {size}\n" for size in pools.values()]
+    status = "nodeGroups:\n" + "".join(name + size for name, size in zip(texts, sizes, strict=True))
+    config_map = {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"}}
+    seen = cluster(
+        {
+            kinds.NODES: [in_group(f"n-{pool.lower()}", pool) for pool in pools],
+            kinds.AUTOSCALER_STATUS: [{**config_map, "data": {"status": status}}],
+        }
+    )
+    assert sorted(room_of_pools(seen)) == [19, 29, 39, 49]
+    assert sorted(room_of_pools(hashed(seen, KEY))) == [19, 29, 39, 49]
+    assert "acme" not in whole(hashed(seen, KEY)).lower()
+
+
+def room_of_pools(seen: SeenCluster) -> list[int]:
+    return [ceiling.nodes for pool in plan_inputs(seen).pools for ceiling in pool.ceilings]
 
 
 def shape(value: Any) -> Any:
