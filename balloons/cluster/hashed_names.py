@@ -20,7 +20,7 @@ from balloons.cluster.kinds import COMPONENTS
 from balloons.cluster.object_fields_and_flags import name_of, namespace_of, pairs, part, parts, text, texts
 from balloons.cluster.seen_cluster import Listed, SeenCluster
 from throttler.joins.requested_machines import names_within, words_of
-from throttler.kube.node import GROUP_LABELS
+from throttler.kube.node import GROUP_LABELS, KARPENTER_POOL_LABEL
 
 PREFIX = "h-"
 DIGITS = 16
@@ -32,9 +32,13 @@ _PUBLIC = re.compile(
     r"|default-scheduler|global-default|catch-all|workload-high|workload-low|node-high"
 )
 """Kubernetes' own names; the last are those of the FlowSchemas and priority levels that every API server makes."""
-_PUBLIC_LABELS = re.compile(r"(?!app\.|.*\bsigs\.)([^/]*\.)?(kubernetes\.io|k8s\.io|karpenter\.sh|k8s\.aws)/.*")
+_PUBLIC_LABELS = re.compile(
+    r"(?!app\.|.*\b(sigs|node-restriction|gateway\.networking)\.)"
+    r"([^/]*\.)?(kubernetes\.io|k8s\.io|karpenter\.sh|k8s\.aws)/.*"
+)
 """Keys whose values are architecture, zone, instance type and the like; host names are names anyway. Not what it merely
-recommends (`app.kubernetes.io/name`), nor what others of its projects say of users' objects."""
+recommends (`app.kubernetes.io/name`) or keeps for its users (`node-restriction.kubernetes.io/tenant`), nor what others
+of its projects say of users' objects."""
 _LABELLED = ("labels", "matchLabels", "nodeSelector")
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 _NAMED_LISTS = (*_CONTAINERS, "alarms")
@@ -293,18 +297,23 @@ def _below(value: Any) -> Iterator[str]:
             yield from _below(item)
     if not isinstance(value, Mapping):
         return
-    if not _PUBLIC_LABELS.fullmatch(text(value, "key") or "k8s.io/"):
+    if _is_private(text(value, "key") or "k8s.io/"):
         yield from filter(None, (text(value, "value"), *texts(value, "values")))
     for key, inner in value.items():
         yield from _named_by(key, inner)
         yield from _below(inner)
 
 
+def _is_private(key: str) -> bool:
+    """Whether what stands under this key is the users' own; so are the names of their groups of nodes."""
+    return key in (KARPENTER_POOL_LABEL, *GROUP_LABELS) or not _PUBLIC_LABELS.fullmatch(key)
+
+
 def _named_by(key: str, value: Any) -> Iterator[str]:
     """What a field of this name holds of the users' own."""
     if key in _LABELLED:
         labels = pairs({key: value}, key)
-        yield from (content for name, content in labels.items() if not _PUBLIC_LABELS.fullmatch(name))
+        yield from (content for name, content in labels.items() if _is_private(name))
     elif key in _REFERENCES and not isinstance(value, str):
         named = value if isinstance(value, list) else [value]
         yield from filter(None, (text(reference, "name") for reference in named))

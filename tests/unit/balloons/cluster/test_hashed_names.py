@@ -274,6 +274,25 @@ def room_of_pools(seen: SeenCluster) -> list[int]:
     return [ceiling.nodes for pool in plan_inputs(seen).pools for ceiling in pool.ceilings]
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        "kops.k8s.io/instancegroup",
+        "karpenter.sh/nodepool",
+        "example.com.node-restriction.kubernetes.io/tenant",
+        "node-restriction.kubernetes.io/tenant",
+        "gateway.networking.k8s.io/gateway-name",
+        "app.kubernetes.io/name",
+        "kueue.sigs.k8s.io/queue",
+    ],
+)
+def test_values_of_what_users_name_are_hashed_although_the_key_is_kubernetes_own(key: str) -> None:
+    labels = {key: "moonshot", "topology.kubernetes.io/zone": "eu-1a"}
+    found = whole(hashed(cluster({kinds.NODES: [{"metadata": {"name": "n1", "labels": labels}}]}), KEY))
+    assert "moonshot" not in found
+    assert "eu-1a" in found
+
+
 def shape(value: Any) -> Any:
     """Types, and how many of each, without what they say."""
     if isinstance(value, dict):
