@@ -52,13 +52,15 @@ def slow_to_leave(facts: Facts) -> Iterator[Trouble]:
 )
 def guarded_by_budget(facts: Facts) -> Iterator[Trouble]:
     """A PodDisruptionBudget over balloons."""
+    by_space: dict[str, list[dict[str, Any]]] = {}
+    for placeholder in facts.placeholders:
+        by_space.setdefault(namespace_of(placeholder), []).append(placeholder)
     for budget in facts.items(kinds.DISRUPTION_BUDGETS):
         # Without a selector it matches no pod; an empty one matches every pod of the namespace (policy/v1).
         selector = selector_of(part(budget, "spec").get("selector"))
-        for placeholder in facts.placeholders:
+        for placeholder in by_space.get(namespace_of(budget), ()):
             labels = pairs(placeholder, "spec", "template", "metadata", "labels")
-            is_near = namespace_of(placeholder) == namespace_of(budget)
-            if is_near and selector is not None and matches(selector, labels):
+            if selector is not None and matches(selector, labels):
                 yield Trouble(
                     called(kinds.DISRUPTION_BUDGETS, budget),
                     f"it guards the balloons of {called(kinds.DEPLOYMENTS, placeholder)}: preemption then prefers "

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from balloons.cluster import kinds
+from balloons.doctor.check import Facts
+from tests.counted_work import counting
 from tests.doctor_cases import (
     BUDGET,
     GPU,
@@ -25,7 +27,7 @@ from tests.doctor_cases import (
     room,
     workload,
 )
-from tests.unit.balloons.doctor.findings import sentences, troubles
+from tests.unit.balloons.doctor.findings import CHECKS, seen, sentences, troubles
 from throttler.kube.pod import MANAGED_BY, POOL_LABEL
 
 PAUSE = "registry.k8s.io/pause:3.10"
@@ -189,3 +191,20 @@ def test_a_priority_that_is_too_low_is_put_right_by_one_command(classes: list[Th
     assert made == (f"kubectl create priorityclass {makes} --value=-10 --preemption-policy=Never" if makes else "")
     body = f'{{"spec":{{"template":{{"spec":{{"priorityClassName":"{name}"}}}}}}}}'
     assert patch == f"kubectl patch deployment/room -n default --type=merge -p '{body}'"
+
+
+def test_budgets_of_many_teams_are_not_compared_with_everybodys_balloons() -> None:
+    """A thousand teams, each with a pool and a few budgets, took seconds."""
+    steps: dict[str, int] = {}
+    for teams in (10, 40):
+        names = [f"team-{number}" for number in range(teams)]
+        objects = {
+            **room(),
+            kinds.DEPLOYMENTS: [workload(namespace=name) for name in names],
+            kinds.DISRUPTION_BUDGETS: [{**BUDGET, "metadata": meta("keep", name)} for name in names],
+        }
+        facts = Facts(seen(objects))
+        assert len(facts.placeholders) == teams
+        with counting(steps, str(teams)):
+            assert len(list(CHECKS["KB011"].find(facts))) == teams
+    assert steps["40"] < 5 * steps["10"]
