@@ -92,7 +92,7 @@ def condition_steps(thing: Any, names: dict[str, str]) -> list[Step]:
 
 def event_steps(cluster: SeenCluster, kind: str, name: str, namespace: str = "") -> list[Step]:
     """What Events say of an object; of repeated ones the last."""
-    about = [event for event in cluster.plain(kinds.EVENTS) if _is_about(event, kind, name, namespace)]
+    about = [event for event in cluster.naming(kinds.EVENTS, name) if _is_about(event, kind, name, namespace)]
     return [
         Step(
             what=f"Event from {_reporter(event)}",
@@ -140,8 +140,8 @@ def _reporter(event: Any) -> str:
 
 def explain_node(cluster: SeenCluster, name: str) -> Timeline | None:
     """The node's timeline, or that of the NodeClaim of this name whose node has not come; None: there is neither."""
-    node = next((node for node in cluster.plain(kinds.NODES) if name_of(node) == name), None)
-    claim = next((claim for claim in cluster.plain(kinds.NODE_CLAIMS) if name in _names(claim)), None)
+    node = next((node for node in cluster.naming(kinds.NODES, name) if name_of(node) == name), None)
+    claim = next((claim for claim in cluster.naming(kinds.NODE_CLAIMS, name) if name in _names(claim)), None)
     if node is None and claim is None:
         return None
     steps = [*way_of(node, claim), *event_steps(cluster, "Node", name)]
@@ -169,7 +169,7 @@ def _names(claim: Any) -> tuple[str, ...]:
 
 
 def _pods_on(cluster: SeenCluster, node: str) -> Iterator[dict[str, Any]]:
-    return (pod for pod in cluster.plain(kinds.PODS) if text(pod, "spec", "nodeName") == node)
+    return (pod for pod in cluster.naming(kinds.PODS, node) if text(pod, "spec", "nodeName") == node)
 
 
 def _bound(pod: Any) -> Iterator[Step]:
@@ -226,7 +226,7 @@ def _is(thing: Any, name: str) -> bool:
 
 def explain_pod(cluster: SeenCluster, namespace: str, name: str) -> Timeline | None:
     """The pod's timeline; None where there is none of this name."""
-    mine = (pod for pod in cluster.plain(kinds.PODS) if (namespace_of(pod), name_of(pod)) == (namespace, name))
+    mine = (pod for pod in cluster.naming(kinds.PODS, name) if (namespace_of(pod), name_of(pod)) == (namespace, name))
     pod = next(mine, None)
     if pod is None:
         return None
@@ -249,11 +249,11 @@ def explain_pod(cluster: SeenCluster, namespace: str, name: str) -> Timeline | N
 def _way_of_its_node(cluster: SeenCluster, pod: Any) -> list[Step]:
     """The steps of a node that came after the pod, which therefore waited for it."""
     node_name, created = text(pod, "spec", "nodeName"), moment(pod, "metadata", "creationTimestamp")
-    node = next((node for node in cluster.plain(kinds.NODES) if name_of(node) == node_name), None)
+    node = next((node for node in cluster.naming(kinds.NODES, node_name) if name_of(node) == node_name), None)
     joined = moment(node, "metadata", "creationTimestamp")
     if created is None or joined is None or joined < created:
         return []
-    claims = cluster.plain(kinds.NODE_CLAIMS)
+    claims = cluster.naming(kinds.NODE_CLAIMS, node_name)
     claim = next((claim for claim in claims if text(claim, "status", "nodeName") == node_name), None)
     return [Step(what=f"node {node_name} {step.what}", at=step.at) for step in way_of(node, claim)]
 

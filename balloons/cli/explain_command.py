@@ -104,7 +104,9 @@ def _only_namespace(cluster: "SeenCluster", subject: str, name: str) -> str:
     from balloons.cluster.object_fields_and_flags import name_of, namespace_of
 
     kind = {"pod": kinds.PODS, "pool": kinds.BALLOON_POOLS}.get(subject)
-    namespaces = {namespace_of(thing) for thing in cluster.plain(kind) if name_of(thing) == name} if kind else set()
+    namespaces = (
+        {namespace_of(thing) for thing in cluster.naming(kind, name) if name_of(thing) == name} if kind else set()
+    )
     if len(namespaces) > 1:
         raise CommandError(f"{subject} {name!r} is in {', '.join(sorted(namespaces))}; add -n", ExitCode.BAD_INPUT)
     return "".join(namespaces)

@@ -104,6 +104,12 @@ class SeenCluster:
         """The kind's objects as plain data; none where the list could not be read. Decoded on every call."""
         return tuple(map(_object, self.listed(kind).objects))
 
+    def naming(self, kind: Kind, name: str) -> Iterator[dict[str, Any]]:
+        """Those in which this name stands somewhere, as plain data: of 150,000 pods, which take a gigabyte once they
+        are decoded, a few are about one node."""
+        word = msgspec.json.encode(name)
+        return (_object(text) for text in self.listed(kind).objects if word in text)
+
     def only(self, wanted: Iterable[Kind]) -> "SeenCluster":
         """With these kinds alone: what a command sees that would have read no others."""
         lists = {kind.name: self.listed(kind) for kind in wanted}

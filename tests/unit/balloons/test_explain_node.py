@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from balloons.cluster import seen_cluster
 from balloons.cluster.seen_cluster import SeenCluster
 from balloons.explain import explain_node, explain_pod
 from tests.unit.balloons.things_to_explain import agent, at, balloon, claim, node, pod, seen, static_pod
@@ -80,3 +81,22 @@ def test_a_pod_that_leaves_its_node_says_so() -> None:
     assert there is not None
     assert leaves is not None
     assert (there.now, leaves.now) == ("running on n1", "running on n1, and leaving")
+
+
+def test_of_a_large_cluster_only_what_speaks_of_the_object_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """150,000 pods as plain data take a gigabyte."""
+    others = [agent(f"n{number}") for number in range(2, 50)]
+    whole = seen(nodes=[node()], pods=[balloon("n1"), agent("n1"), pod("n1"), *others])
+    decoded: list[bytes] = []
+    plain = seen_cluster._object
+
+    def counted(raw: bytes) -> dict[str, Any]:
+        decoded.append(raw)
+        return plain(raw)
+
+    monkeypatch.setattr(seen_cluster, "_object", counted)
+    assert "warm: held for pool gpu" in steps_of(whole)
+    assert len(decoded) == 4
+    decoded.clear()
+    assert explain_pod(whole, "ml", "train-0") is not None
+    assert len(decoded) == 2
