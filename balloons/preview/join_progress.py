@@ -151,7 +151,7 @@ class DaemonPods:
         self._burst = self._credit = burst
         self._most_beside = self._beside = min(writes_each * pods_each, BESIDE_BURST * burst)
         """Writes beside the pods that are still to come in this rush."""
-        self._late_share = min(1.0, WORKERS / pods_each) if pods_each else 1.0
+        self._late_share = WORKERS / max(WORKERS, pods_each)
         self._waiting: deque[int] = deque()
         self._round = 0
         self._requests = self._left = 0.0
@@ -211,7 +211,7 @@ class DaemonPods:
     def _serve(self) -> int:
         done = 1.0 - self._left / self._requests if self._requests else 1.0
         share = max(0.0, done - (1.0 - self._late_share)) / self._late_share
-        newly = int(self._round * min(1.0, share) + 1e-6) - self._served
+        newly = int(self._round * share + 1e-6) - self._served
         self._served += newly
         self.queued -= newly
         return newly
