@@ -390,11 +390,9 @@ def time_band(ends_s: Sequence[float | None], look_spread: float = 0.0) -> Band:
         return Band(None, band(list(ends_s)).low, None)
     known = [end_s for end_s in ends_s if end_s is not None]
     undrawn_s = hypot(UNDRAWN_SPREAD, look_spread) * middle_s
-    low_s = middle_s - _reach_s(middle_s, undrawn_s, [end_s for end_s in known if end_s < middle_s])
-    if len(known) < len(ends_s):
-        return Band(middle_s, max(0.0, low_s), None)
+    low_s = max(0.0, middle_s - _reach_s(middle_s, undrawn_s, [end_s for end_s in known if end_s < middle_s]))
     high_s = middle_s + _reach_s(middle_s, undrawn_s, [end_s for end_s in known if end_s > middle_s])
-    return Band(middle_s, max(0.0, low_s), high_s)
+    return Band(middle_s, low_s, high_s if len(known) == len(ends_s) else None)
 
 
 def _reach_s(middle_s: float, undrawn_s: float, beyond_s: Sequence[float]) -> float:
