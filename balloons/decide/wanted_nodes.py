@@ -151,7 +151,7 @@ def _growth_reason(
 
 def _is_full(max_size: int | None, supply: Supply) -> Because:
     others = supply.total - supply.busy - supply.holdable - supply.reserved
-    return because(Reason.MAX_SIZE, max_size=max_size, busy=supply.busy, others=max(0, others))
+    return because(Reason.MAX_SIZE, max_size=max_size, busy=supply.busy, others=others)
 
 
 def choose_nodes(holdable: Sequence[Node], loads: Mapping[str, NodeLoad], wanted: int) -> list[Node]:

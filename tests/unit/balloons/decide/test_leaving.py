@@ -61,6 +61,13 @@ def test_the_balloon_goes_and_every_other_node_keeps_its_own(key: str) -> None:
     assert fleet.step().because.reason is Reason.STEADY
 
 
+def test_nodes_that_are_not_wanted_any_more_are_told_with_those_that_leave() -> None:
+    fleet = Fleet(5, size=5)
+    fleet.taint("n002")
+    fleet.world.change_pool(size=3)
+    assert fleet.step().because.sentence == "2 more nodes are held than wanted"
+
+
 @pytest.mark.parametrize("is_paused", [False, True])
 def test_the_balloon_is_told_to_go_by_itself_too_whatever_becomes_of_the_deployment(is_paused: bool) -> None:
     fleet = Fleet(3, size=3)

@@ -143,8 +143,9 @@ def test_of_two_pools_that_have_as_many_of_its_nodes_always_the_same_is_named(tu
 def test_a_deployment_that_loses_held_nodes_shrinks_by_as_many() -> None:
     story = held(4, size=4)
     story.world.change_pool(size=3)
-    (lowered,) = [action for action in story.step().pools[0].actions if isinstance(action, ApplyObject)]
-    assert (lowered.because.reason, lowered.because.detail["surplus"]) == (Reason.SHRINKING, 1)
+    decision = story.step().pools[0]
+    (lowered,) = [action for action in decision.actions if isinstance(action, ApplyObject)]
+    assert lowered.because == decision.because == because(Reason.SHRINKING, surplus=1)
 
 
 def test_a_deployment_that_grows_says_by_how_many_balloons() -> None:
