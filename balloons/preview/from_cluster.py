@@ -40,7 +40,7 @@ from balloons.preview.inputs import (
     join_cpu_s,
     requests_per_join,
 )
-from balloons.view.node_load_and_devices import EMPTY, USUAL_PRIORITY, NodeLoad, load_of
+from balloons.view.node_load_and_devices import EMPTY, USUAL_PRIORITY, NodeLoad, is_device, load_of
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.requested_machines import names_within, words_of
 from throttler.kube.cluster_autoscaler import NODES, CapacityQuota, NodeGroup
@@ -135,11 +135,16 @@ def _is_held(load: NodeLoad) -> bool:
 
 def _shape(nodes: Sequence[Node], loads: Mapping[str, NodeLoad]) -> NodeShape | None:
     """The newest node that is Ready speaks for those to come; one that Karpenter has not initialised, which may lack
-    devices and have startup taints of any name, only where there is no other."""
-    ready = (node for node in nodes if node.is_ready)
-    node = max(ready, key=lambda node: (not node.is_uninitialized, node.created_s, node.name), default=None)
-    if node is None:
+    devices and have startup taints of any name, only where there is no other. So may any that is new, or broken: of
+    its instance type one speaks that has as many devices as most."""
+    ready = [node for node in nodes if node.is_ready]
+    if not ready:
         return None
+    newest = max(ready, key=_youth)
+    alike = [node for node in ready if node.instance_type == newest.instance_type]
+    counts = Counter(devices for node in alike if (devices := _devices(node)))
+    usual = max(counts, key=lambda devices: (counts[devices], devices), default=())
+    node = max((node for node in alike if _devices(node) == usual), key=_youth)
     return NodeShape(
         instance_type=node.instance_type,
         room=minus(node.allocatable, loads.get(node.name, EMPTY).daemons),
@@ -148,6 +153,15 @@ def _shape(nodes: Sequence[Node], loads: Mapping[str, NodeLoad]) -> NodeShape | 
         price_per_hour=price_of(node),
         zones=tuple(sorted({node.zone for node in nodes} - {""})),
     )
+
+
+def _youth(node: Node) -> tuple[bool, float, str]:
+    return not node.is_uninitialized, node.created_s, node.name
+
+
+def _devices(node: Node) -> tuple[tuple[str, int], ...]:
+    amounts = node.allocatable.items()
+    return tuple(sorted((name, milli) for name, milli in amounts if "/" in name and milli > 0 and is_device(name)))
 
 
 def price_of(node: Node) -> float | None:

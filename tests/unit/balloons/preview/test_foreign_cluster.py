@@ -138,3 +138,23 @@ def test_a_node_that_karpenter_has_not_initialised_speaks_for_none_to_come_where
     assert early is not None
     assert (shape.room, shape.taints) == ({"nvidia.com/gpu": 8_000}, ())
     assert early.taints == (agents,)
+
+
+@pytest.mark.parametrize("gpus", [None, "0", "7"])
+def test_a_newest_node_whose_gpus_are_not_there_does_not_speak_for_those_to_come(gpus: str | None) -> None:
+    """Without Karpenter a node is Ready before its device plugin runs: jobs were said to fit nowhere."""
+    kind = {"node.kubernetes.io/instance-type": "a3"}
+    usual = [node(f"n{number}", sizes={"nvidia.com/gpu": "8"}, metadata={"labels": kind}) for number in range(3)]
+    sizes = {} if gpus is None else {"nvidia.com/gpu": gpus}
+    newest = node("n9", created="2026-11-21T11:59:00Z", sizes=sizes, metadata={"labels": kind})
+    (pool,) = plan_inputs(cluster({kinds.NODES: [*usual, newest]})).pools
+    assert pool.shape is not None
+    assert pool.shape.room["nvidia.com/gpu"] == 8000
+
+
+def test_a_newest_machine_of_another_type_speaks_all_the_same() -> None:
+    of_gpus = a_node("old", instance_type="a3", allocatable={"cpu": 8000, "nvidia.com/gpu": 8000})
+    newest = a_node("new", created_s=9.0, instance_type="m5")
+    (pool,) = pools_of(PoolsWorld(nodes=[of_gpus, newest], loads={}, births=()))
+    assert pool.shape is not None
+    assert pool.shape.instance_type == "m5"
