@@ -246,11 +246,18 @@ def of_groups(groups: Sequence[NodeGroup]) -> Ceiling | None:
     left = sum(max(0, size - group.target) for size, group in zip(sizes, groups, strict=True))
     ordered = sum(group.booting for group in groups)
     return Ceiling(
-        name=f"cluster-autoscaler's group {groups[0].name}" if len(groups) == 1 else "cluster-autoscaler's groups",
+        name=f"cluster-autoscaler's group {_in_short(groups[0].name)}"
+        if len(groups) == 1
+        else "cluster-autoscaler's groups",
         nodes=left,
         detail=f"maxSize {sum(sizes)}, now {sum(group.target for group in groups)}{_with_ordered(ordered)}",
         ordered=ordered,
     )
+
+
+def _in_short(group: str) -> str:
+    """On GKE it is called by a URL whose end alone tells it from others, and of a long sentence the end is cut."""
+    return group.rpartition("/")[2] if "://" in group else group
 
 
 def groups_by_pool(groups: Sequence[NodeGroup], nodes: Sequence[Node]) -> dict[str, tuple[NodeGroup, ...]]:

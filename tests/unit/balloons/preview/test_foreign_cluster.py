@@ -8,11 +8,12 @@ import pytest
 
 from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Listed, Unread
-from balloons.preview.from_cluster import KINDS, PoolsWorld, lift, of_node_pool, plan_inputs, pools_of
+from balloons.preview.from_cluster import KINDS, PoolsWorld, lift, of_groups, of_node_pool, plan_inputs, pools_of
 from balloons.preview.inputs import Ceiling
 from tests.doctor_cases import Thing, daemon_set, meta, node
 from tests.seen_clusters import cluster
 from tests.world import a_node
+from throttler.kube.cluster_autoscaler import NodeGroup
 from throttler.kube.karpenter import NodePool
 from throttler.kube.taints import Taint
 
@@ -138,6 +139,24 @@ def test_a_node_that_karpenter_has_not_initialised_speaks_for_none_to_come_where
     assert early is not None
     assert (shape.room, shape.taints) == ({"nvidia.com/gpu": 8_000}, ())
     assert early.taints == (agents,)
+
+
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [
+        (
+            "https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroups/gke-c-gpu-0a-grp",
+            "gke-c-gpu-0a-grp",
+        ),
+        ("eks-gpu-0a", "eks-gpu-0a"),
+        ("MachineDeployment/capi/gpu", "MachineDeployment/capi/gpu"),
+    ],
+)
+def test_a_node_group_is_called_by_what_tells_it_from_others(group: str, name: str) -> None:
+    """On GKE the answer of a plan was cut before it said for how many nodes there is room."""
+    ceiling = of_groups([NodeGroup(name=group, target=2, max_size=5)])
+    assert ceiling is not None
+    assert ceiling.name == f"cluster-autoscaler's group {name}"
 
 
 @pytest.mark.parametrize("gpus", [None, "0", "7"])
