@@ -245,10 +245,10 @@ def of_groups(groups: Sequence[NodeGroup]) -> Ceiling | None:
         return None
     left = sum(max(0, size - group.target) for size, group in zip(sizes, groups, strict=True))
     ordered = sum(group.booting for group in groups)
+    # Two pools have one bound only if they have the same groups, however equal the sizes of theirs are.
+    first, more = min(_in_short(group.name) for group in groups), len(groups) - 1
     return Ceiling(
-        name=f"cluster-autoscaler's group {_in_short(groups[0].name)}"
-        if len(groups) == 1
-        else "cluster-autoscaler's groups",
+        name=f"cluster-autoscaler's group {first}{f' and {more} more' if more else ''}",
         nodes=left,
         detail=f"maxSize {sum(sizes)}, now {sum(group.target for group in groups)}{_with_ordered(ordered)}",
         ordered=ordered,

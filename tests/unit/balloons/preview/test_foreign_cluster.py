@@ -9,7 +9,7 @@ import pytest
 from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Listed, Unread
 from balloons.preview.from_cluster import KINDS, PoolsWorld, lift, of_groups, of_node_pool, plan_inputs, pools_of
-from balloons.preview.inputs import Ceiling
+from balloons.preview.inputs import Ceiling, stopped
 from tests.doctor_cases import Thing, daemon_set, meta, node
 from tests.seen_clusters import cluster
 from tests.world import a_node
@@ -157,6 +157,19 @@ def test_a_node_group_is_called_by_what_tells_it_from_others(group: str, name: s
     ceiling = of_groups([NodeGroup(name=group, target=2, max_size=5)])
     assert ceiling is not None
     assert ceiling.name == f"cluster-autoscaler's group {name}"
+
+
+def test_pools_whose_groups_are_equally_large_have_a_bound_each() -> None:
+    """As in a regional cluster on GKE, where each pool has a group in each zone: one bound stopped what two allow."""
+    sizes = "  health:\n    cloudProviderTarget: 1\n    maxSize: 3\n"
+    names = [f"gke-c-{pool}-{zone}-grp" for pool in ("a", "b") for zone in range(3)]
+    status = "nodeGroups:\n" + "".join(f"- name: {name}\n{sizes}" for name in names)
+    config_map = {"metadata": meta("cluster-autoscaler-status", "kube-system"), "data": {"status": status}}
+    nodes = [node(pool, metadata={"labels": {"cloud.google.com/gke-nodepool": pool}}) for pool in ("a", "b")]
+    inputs = plan_inputs(cluster({kinds.NODES: nodes, kinds.AUTOSCALER_STATUS: [config_map]}))
+    assert [[ceiling.nodes for ceiling in pool.ceilings] for pool in inputs.pools] == [[6], [6]]
+    assert stopped({"a": 6, "b": 6}, inputs.pools) == []
+    assert [beyond for beyond, _ in stopped({"a": 7, "b": 6}, inputs.pools)] == [1]
 
 
 @pytest.mark.parametrize("gpus", [None, "0", "7"])

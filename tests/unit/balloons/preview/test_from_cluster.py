@@ -287,7 +287,7 @@ def test_groups_and_valid_quotas_are_ceilings_and_invalid_ones_are_not() -> None
     assert pool.name == "m8"
     assert [(each.name, each.nodes) for each in pool.ceilings] == [
         ("CapacityQuota/small", 2),
-        ("cluster-autoscaler's groups", 11),
+        ("cluster-autoscaler's group gpu and 1 more", 11),
     ]
 
 
@@ -475,9 +475,9 @@ def test_a_quota_leaves_what_its_nodes_do_not_use_while_it_is_in_force(
     ("sizes", "left"),
     [
         ([(3, 5)], ("cluster-autoscaler's group g0", 2, "maxSize 5, now 3")),
-        ([(3, 5), (2, 4)], ("cluster-autoscaler's groups", 4, "maxSize 9, now 5")),
+        ([(3, 5), (2, 4)], ("cluster-autoscaler's group g0 and 1 more", 4, "maxSize 9, now 5")),
         ([(3, 2)], ("cluster-autoscaler's group g0", 0, "maxSize 2, now 3")),
-        ([(9, 5), (2, 4)], ("cluster-autoscaler's groups", 2, "maxSize 9, now 11")),
+        ([(9, 5), (2, 4)], ("cluster-autoscaler's group g0 and 1 more", 2, "maxSize 9, now 11")),
         ([(3, 5), (2, None)], None),
         ([], None),
     ],
