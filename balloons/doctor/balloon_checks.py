@@ -172,8 +172,11 @@ def with_disks(facts: Facts) -> Iterator[Trouble]:
 def daemon_placeholders(facts: Facts) -> Iterator[Trouble]:
     """Placeholders in a DaemonSet."""
     for daemon_set in facts.items(kinds.DAEMON_SETS):
-        priority = facts.priority_of(template_of(daemon_set))
-        if priority is not None and priority < 0 and is_pause(template_of(daemon_set)):
+        template = template_of(daemon_set)
+        priority = facts.priority_of(template)
+        # With init containers it is there for what these do: charts pull images so, and let the pods wait after it.
+        is_puller = bool(parts(template, "initContainers"))
+        if priority is not None and priority < 0 and is_pause(template) and not is_puller:
             yield Trouble(
                 called(kinds.DAEMON_SETS, daemon_set),
                 "a DaemonSet of placeholders holds nothing: autoscalers do not count DaemonSet pods as work",

@@ -193,6 +193,14 @@ def test_a_priority_that_is_too_low_is_put_right_by_one_command(classes: list[Th
     assert patch == f"kubectl patch deployment/room -n default --type=merge -p '{body}'"
 
 
+def test_a_daemon_set_that_pulls_images_is_no_placeholder() -> None:
+    """JupyterHub's chart runs one, at -5, so that work may take its place."""
+    pull = [{"name": "pull", "image": "notebook:1"}]
+    puller = daemon_set("puller", image=PAUSE, priorityClassName="low", initContainers=pull)
+    objects = {kinds.PRIORITY_CLASSES: [priority(-5)], kinds.DAEMON_SETS: [puller]}
+    assert not sentences("KB016", objects)
+
+
 def test_budgets_of_many_teams_are_not_compared_with_everybodys_balloons() -> None:
     """A thousand teams, each with a pool and a few budgets, took seconds."""
     steps: dict[str, int] = {}
