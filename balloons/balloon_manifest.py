@@ -29,6 +29,7 @@ from throttler.kube.quantities_and_durations import (
 from throttler.kube.selectors import LabelSelector, Requirement, requirements
 from throttler.kube.taints import NOT_READY_TAINT, UNREACHABLE_TAINT, Taint, Toleration, untolerated
 
+DEFAULT_IMAGE = "registry.k8s.io/pause:3.10.1"
 NO_SIDECAR_LABELS = {"sidecar.istio.io/inject": "false"}
 NO_SIDECAR_ANNOTATIONS = {"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"}
 """A proxy beside a container that only sleeps would cost room on every held node, and seconds when it gives way."""
@@ -50,6 +51,20 @@ MAX_UNAVAILABLE_PERCENT = 10
 BUFFER_GROUP = "autoscaling.x-k8s.io"
 AMOUNTS = frozenset({"requests", "limits"})
 """Fields whose values are quantities by the name of a resource."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageSettings:
+    """What balloons run, and which images pools may name."""
+
+    image: str = DEFAULT_IMAGE
+    """The pause image, where a pool names none."""
+    image_pull_secrets: tuple[str, ...] = ()
+    """Secrets of a pool's namespace with which its images are fetched, where the pool's template names none."""
+    names_user: bool = True
+    """Whether balloons name the user that they run as; else the namespace gives one, or the image has one."""
+    allowed_images: tuple[str, ...] = ()
+    """Prefixes of images that pools may name for `image` and `prePull`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ import msgspec
 import structlog
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
-from balloons.decide.settings import DecideSettings
 from balloons.service.action_calls_and_pool_status import PoolStatusWriter, Writer
 from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
@@ -271,7 +271,7 @@ class _NodeStory:
             wake,
             metrics,
             self.preemptions,
-            DecideSettings(),
+            ImageSettings(),
             interval_s=10.0,
             clock=lambda: CLOCK_S,
             # What answers otherwise because it is later is not on the trail.

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balloons.cli.options_and_values import (
+    OFF,
     Number,
     connection_options,
-    is_in_pod,
     log_options,
+    metrics_options,
     metrics_tls,
-    metrics_tls_options,
     namespaces,
     option,
 )
@@ -73,12 +73,7 @@ CALLS_PER_S = 50.0
     show_default=True,
     help="Send at most so many requests per second.",
 )
-@option(
-    "--metrics-address",
-    metavar="HOST:PORT",
-    help=f"Address for /metrics and probes. Default: off, in a pod {IN_CLUSTER_ADDRESS}.",
-)
-@metrics_tls_options
+@metrics_options(OFF, IN_CLUSTER_ADDRESS)
 @log_options
 def guard(**options: Any) -> int:
     """Give back all ceilings, gates, taints and labels when the service is dead.
@@ -112,7 +107,6 @@ async def _watch(options: dict[str, Any]) -> bool:
     from contextlib import AsyncExitStack, suppress
 
     from balloons.service.metrics import serve_health
-    from balloons.service.settings import OFF, parse_address
     from throttler.kube.connection import ConnectionOptions, load_connection
     from throttler.kube.errors import ForbiddenError
     from throttler.kube.kube_client import CeilingGate, open_client
@@ -127,7 +121,7 @@ async def _watch(options: dict[str, Any]) -> bool:
         is_once=options["once"],
         is_dry_run=options["dry_run"],
     )
-    address = parse_address(options["metrics_address"] or (IN_CLUSTER_ADDRESS if is_in_pod() else OFF))
+    address = options["metrics_address"]
     tls = metrics_tls(options)
     stop = stop_on_signals()
     connection = await load_connection(ConnectionOptions(kubeconfig=options["kubeconfig"], context=options["context"]))

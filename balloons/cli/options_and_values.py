@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from balloons.cluster.kinds import Kind
-    from balloons.service.settings import MetricsTls
+    from balloons.service.settings import ListenAddress, MetricsTls
 
 F = TypeVar("F", bound=Callable[..., Any])
 _TLS_FILES = {
@@ -39,8 +39,11 @@ IN_NAMESPACES = ("pod", "pool")
 KINDS = {"balloonpool": "pool", "nodepool": "pool", "jointhrottle": "throttle"}
 """What kubectl and `status -o name` call them."""
 FILE = "FILE"
+OFF = "off"
+"""The metrics address that means: no server."""
 DUMP_FILE = "a file that `balloons dump` wrote"
 PLAN_FILE = "a file that `balloons plan --save FILE` wrote"
+MOST_PORT = 65535
 _COUNT = re.compile(r"[0-9]{1,20}")
 _NUMBER = re.compile(r"[+-]?[0-9]*\.?[0-9]+(e[+-]?[0-9]{1,4})?", re.ASCII | re.IGNORECASE)
 
@@ -135,6 +138,24 @@ class Seconds(click.ParamType[float]):
             return self.fail(str(error), param, ctx)
 
 
+class HostPort(click.ParamType["ListenAddress | None"]):
+    """host:port, [v6]:port or :port (every interface); None for `off`."""
+
+    name = "address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> "ListenAddress | None":
+        """The address; fails with what is accepted."""
+        from balloons.service.settings import ListenAddress
+
+        if value == OFF:
+            return None
+        host, colon, port = str(value).rpartition(":")
+        if not (colon and _COUNT.fullmatch(port) and int(port) <= MOST_PORT):
+            text = f"{str(value)[:80]!r}; accepted: host:port, :port with a port up to {MOST_PORT}, or {OFF}"
+            return self.fail(text, param, ctx)
+        return ListenAddress(host.strip("[]") or "0.0.0.0", int(port))
+
+
 class File(click.Path):
     """The name of a file. One that is read has to be there, and to be `accepted`; `-` is a stream.
 
@@ -197,15 +218,25 @@ def connection_options(command: F) -> F:
     )(command)
 
 
-def metrics_tls_options(command: F) -> F:
-    """The files by which metrics and probes are served by TLS."""
-    for name, text in reversed(_TLS_FILES.items()):
-        command = option(f"--metrics-{name}-file", metavar="FILE", help=text)(command)
-    return command
+def metrics_options(outside: str, in_pod: str) -> Callable[[F], F]:
+    """Where metrics and probes are served, by default `in_pod` or `outside` of one, and the files for TLS."""
+
+    def added(command: F) -> F:
+        for name, text in reversed(_TLS_FILES.items()):
+            command = option(f"--metrics-{name}-file", metavar="FILE", help=text)(command)
+        return option(
+            "--metrics-address",
+            type=HostPort(),
+            metavar="HOST:PORT",
+            default=lambda: in_pod if is_in_pod() else outside,
+            help=f"Address for /metrics and probes, or {OFF}. Default: {outside}, in a pod {in_pod}.",
+        )(command)
+
+    return added
 
 
 def metrics_tls(asked: Mapping[str, Any]) -> "MetricsTls | None":
-    """What those options say together; raises SettingsError."""
+    """What the options of these files say together; raises SettingsError."""
     from balloons.service.settings import MetricsTls
 
     cert, key, client_ca = (asked[f"metrics_{name}_file"] for name in ("cert", "key", "client_ca"))

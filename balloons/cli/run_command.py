@@ -9,10 +9,9 @@ from balloons.cli.options_and_values import (
     FILE,
     Count,
     connection_options,
-    is_in_pod,
     log_options,
+    metrics_options,
     metrics_tls,
-    metrics_tls_options,
     namespaces,
     option,
 )
@@ -74,12 +73,7 @@ def _file(name: str, text: str) -> Callable[[F], F]:
     show_default=True,
     help="Seconds between decisions in quiet times.",
 )
-@option(
-    "--metrics-address",
-    metavar="HOST:PORT",
-    help=f"Address for /metrics and probes, or off. Default: {DEFAULT_ADDRESS}, in a pod {IN_CLUSTER_ADDRESS}.",
-)
-@metrics_tls_options
+@metrics_options(DEFAULT_ADDRESS, IN_CLUSTER_ADDRESS)
 @option("--image", metavar="IMAGE", help="Image of balloons whose pool names none, such as one of a mirror.")
 @option(
     "--image-pull-secret",
@@ -137,7 +131,7 @@ def run(**options: Any) -> int:
     """
     import asyncio
 
-    from balloons.decide.settings import DEFAULT_IMAGE, DecideSettings
+    from balloons.balloon_manifest import DEFAULT_IMAGE, ImageSettings
     from balloons.service.logs import set_up_logs
     from balloons.service.run import serve
     from balloons.service.settings import ServiceSettings
@@ -151,13 +145,13 @@ def run(**options: Any) -> int:
         is_dry_run=options["dry_run"],
         is_once=options["once"],
         max_calls_per_s=options["max_calls_per_second"],
-        metrics_address=options["metrics_address"] or default_address(),
+        metrics_address=options["metrics_address"],
         metrics_tls=metrics_tls(options),
         lease_namespace=options["lease_namespace"],
         deployment=options["deployment"] or "",
         is_alone=options["no_leader_election"],
         prometheus=_prometheus(options),
-        decide=DecideSettings(
+        images=ImageSettings(
             image=options["image"] or DEFAULT_IMAGE,
             image_pull_secrets=options["image_pull_secret"],
             names_user=not options["no_balloon_user"],
@@ -200,8 +194,3 @@ def _node_labels(texts: Sequence[str]) -> dict[str, frozenset[tuple[str, str]]]:
             raise SettingsError(f"bound node labels {text!r}: accepted is NAMESPACE:KEY=VALUE")
         by_namespace[namespace] = by_namespace.get(namespace, frozenset()) | {(key, value)}
     return by_namespace
-
-
-def default_address() -> str:
-    """Where to serve metrics when nobody says."""
-    return IN_CLUSTER_ADDRESS if is_in_pod() else DEFAULT_ADDRESS

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from balloons.api.pool import Mode, PoolStatus, Strategy
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.census import JOIN_LIMIT_S, NodeState, has_room
 from balloons.decide.decision_and_reasons import (
     Action,
@@ -28,7 +29,6 @@ from balloons.decide.pools_left_alone import (
 )
 from balloons.decide.refusing import to_remove
 from balloons.decide.release import Places, Reservations, is_perhaps_gang, keys_of, releases, taken_on_their_way
-from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import (
     PoolBuffers,
     annotate,
@@ -66,7 +66,7 @@ class Case:
     """What all pools of one decision share."""
 
     snapshot: Snapshot
-    settings: DecideSettings
+    settings: ImageSettings
     now: Now
     reserved: Reservations
     annotated: Mapping[str, Sequence[Node]]

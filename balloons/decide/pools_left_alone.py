@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from balloons.api.pool import Strategy
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.census import NodeState
 from balloons.decide.decision_and_reasons import Outranking, PoolMemory, Reason
 from balloons.decide.pool_view_and_schedule import PoolView, Short
-from balloons.decide.settings import DecideSettings
 from balloons.view.index_and_snapshot import Now, Snapshot
 from balloons.view.shape_and_balloon_size import are_alike
 from throttler.kube.node import Node, is_leaving
@@ -43,7 +43,7 @@ FIRST_TRY_S, LONGEST_TRY_S = 10.0, 4 * 3600.0
 cost work its place for nothing."""
 
 
-def why_left_alone(view: PoolView, snapshot: Snapshot, settings: DecideSettings) -> Because | None:
+def why_left_alone(view: PoolView, snapshot: Snapshot, settings: ImageSettings) -> Because | None:
     """Why the pool must not be touched, if so."""
     if view.pool.spec.paused:
         return because(Reason.PAUSED)
@@ -67,7 +67,7 @@ def _priority_problem(snapshot: Snapshot) -> Because | None:
     return because(Reason.NO_PRIORITY_CLASS, name=PRIORITY_CLASS, problem=problem)
 
 
-def _image_problem(view: PoolView, snapshot: Snapshot, settings: DecideSettings) -> Because | None:
+def _image_problem(view: PoolView, snapshot: Snapshot, settings: ImageSettings) -> Because | None:
     spec = view.pool.spec
     for image in (spec.image, *spec.pre_pull):
         if (

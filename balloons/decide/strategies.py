@@ -21,6 +21,7 @@ from balloons.api.pool import BalloonPool, Mode, Strategy
 from balloons.balloon_manifest import (
     TEMPLATE_ANNOTATION,
     BalloonSpec,
+    ImageSettings,
     buffer_object,
     deployment,
     replaced_at_once,
@@ -41,7 +42,6 @@ from balloons.decide.decision_and_reasons import (
     UnseenBuffers,
 )
 from balloons.decide.pool_view_and_schedule import PoolView, pool_of, wanted_size
-from balloons.decide.settings import DecideSettings
 from balloons.decide.wanted_nodes import (
     VICTIM_COST,
     Holding,
@@ -77,7 +77,7 @@ class PoolBuffers:
 
 def inflate(
     view: PoolView,
-    settings: DecideSettings,
+    settings: ImageSettings,
     holding: Holding,
     aim: Target,
     freed: Sequence[tuple[Pod, str]],
@@ -374,7 +374,7 @@ def _by_pool(objects: Iterable[StoredObject]) -> dict[ObjectKey, dict[str, Store
 
 
 def buffer(
-    view: PoolView, own: PoolBuffers, snapshot: Snapshot, settings: DecideSettings, holding: Holding, aim: Target
+    view: PoolView, own: PoolBuffers, snapshot: Snapshot, settings: ImageSettings, holding: Holding, aim: Target
 ) -> tuple[tuple[Action, ...], tuple[str, ...]]:
     """A PodTemplate and a CapacityBuffer per shape; the second value names shapes with no room for a unit.
 

@@ -13,9 +13,9 @@ from typing import Protocol
 import structlog
 
 from balloons.api.pool import BalloonPool
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Decision, Memory, PoolMemory
-from balloons.decide.settings import DecideSettings
 from balloons.service.metrics import Metrics
 from balloons.service.pool_write_queue import PoolWrites
 from balloons.service.preemptions import Preemptions
@@ -34,7 +34,7 @@ BLIND_S = 1.0
 GROWTH_S = 0.05
 """After a decision that found other growth than the throttle knew of."""
 log = structlog.get_logger()
-Decide = Callable[[Snapshot, Memory, DecideSettings, Now, Sequence[Lane] | None], tuple[Decision, Memory]]
+Decide = Callable[[Snapshot, Memory, ImageSettings, Now, Sequence[Lane] | None], tuple[Decision, Memory]]
 
 
 class Wake:
@@ -110,7 +110,7 @@ class DecisionLoop:
         wake: Wake,
         metrics: Metrics,
         preemptions: Preemptions,
-        settings: DecideSettings,
+        settings: ImageSettings,
         *,
         interval_s: float,
         clock: Callable[[], float],

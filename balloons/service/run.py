@@ -19,7 +19,7 @@ from balloons.service.metrics import Metrics, serve_health
 from balloons.service.pool_status_and_events import Announcer
 from balloons.service.pool_write_queue import PoolWrites
 from balloons.service.preemptions import Preemptions
-from balloons.service.settings import ServiceSettings, parse_address
+from balloons.service.settings import ServiceSettings
 from balloons.service.watches import Watches
 from balloons.view.index_and_snapshot import Index
 from throttler.kube.connection import Connection, ConnectionOptions, load_connection
@@ -222,7 +222,7 @@ class Service:
             wake,
             metrics,
             preemptions,
-            settings.decide,
+            settings.images,
             interval_s=settings.interval_s,
             clock=clock,
             wall_s=clients.reading.now_s,
@@ -280,7 +280,7 @@ class Service:
 
     @asynccontextmanager
     async def _health(self) -> AsyncIterator[None]:
-        address = parse_address(self._settings.metrics_address)
+        address = self._settings.metrics_address
         if address is None or self._settings.is_once:
             yield
             return

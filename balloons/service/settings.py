@@ -3,12 +3,9 @@
 from dataclasses import dataclass, field
 
 from balloons.api.pool_rules import image_in_words, secret_in_words
-from balloons.decide.settings import DecideSettings
+from balloons.balloon_manifest import ImageSettings
 from balloons.view.claim import Tenancy
 from throttler.scraping.promql_client import PrometheusAccess
-
-OFF = "off"
-"""The metrics address that means: no server."""
 
 
 class SettingsError(ValueError):
@@ -61,8 +58,8 @@ class ServiceSettings:
     max_calls_per_s: float = 5.0
     """Ceiling of our own writes, averaged over a minute. Releases and deletes have ten times as much to themselves,
     annotations of nodes as much, status and Events half as much: `balloons/service/run.py` adds it all up."""
-    metrics_address: str = "127.0.0.1:8080"
-    """host:port for /metrics, /healthz and /readyz; port 0 takes a free one; `off` serves nothing."""
+    metrics_address: ListenAddress | None = ListenAddress("127.0.0.1", 8080)
+    """Where /metrics, /healthz and /readyz are served; None serves nothing."""
     metrics_tls: MetricsTls | None = None
     """How they are served by TLS; None is plain HTTP."""
     lease_namespace: str = "kube-balloons"
@@ -74,16 +71,15 @@ class ServiceSettings:
     """Whether there is no other replica: then nobody is waited for."""
     prometheus: PrometheusAccess | None = None
     """Files for the one Prometheus that asks for more than its address; throttles name only its URL."""
-    decide: DecideSettings = field(default_factory=DecideSettings)
-    """Limits and defaults of the decision itself."""
+    images: ImageSettings = field(default_factory=ImageSettings)
+    """What balloons run where their pool does not say, and which images pools may name."""
 
     def __post_init__(self) -> None:
         _check("interval", self.interval_s, 1, 60, "seconds")
         _check("max calls per second", self.max_calls_per_s, 0.1, 1000, "calls")
-        parse_address(self.metrics_address)
-        if words := image_in_words(self.decide.image):
+        if words := image_in_words(self.images.image):
             raise SettingsError(words)
-        for name in self.decide.image_pull_secrets:
+        for name in self.images.image_pull_secrets:
             if words := secret_in_words(name):
                 raise SettingsError(f"image pull secret: {words}")
 
@@ -91,15 +87,3 @@ class ServiceSettings:
 def _check(name: str, value: float, low: float, high: float, unit: str) -> None:
     if not low <= value <= high:
         raise SettingsError(f"{name} {value:g}: accepted are {low:g} to {high:g} {unit}")
-
-
-def parse_address(text: str) -> ListenAddress | None:
-    """host:port, [v6]:port or :port (every interface); None for `off`. Raises SettingsError."""
-    if text == OFF:
-        return None
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535:
-        raise SettingsError(
-            f"metrics address {text!r}: accepted are host:port, :port with a port up to 65535, or {OFF}"
-        )
-    return ListenAddress(host.strip("[]") or "0.0.0.0", int(port))

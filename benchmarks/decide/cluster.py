@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import msgspec
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import ApplyObject, Decision, Memory
-from balloons.decide.settings import DecideSettings
 from balloons.view.index_and_snapshot import Circumstances, Deployment, Index, Now, PriorityClass, Snapshot
 from benchmarks.decide import population
 from benchmarks.decide.population import NAMESPACE, POOLS, Place, Reader, work_on
@@ -20,7 +20,7 @@ from throttler.kube.pod import PRIORITY_CLASS, Pod
 from throttler.kube.selectors import LabelSelector
 from throttler.kube.taints import Toleration
 
-SETTINGS = DecideSettings()
+SETTINGS = ImageSettings()
 _COMPLETE = Circumstances(server_minor=36)
 _CREATED = datetime(2026, 11, 20, tzinfo=UTC)
 

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, Spread
-from balloons.balloon_manifest import BalloonSpec, deployment
-from balloons.decide.settings import DEFAULT_IMAGE
+from balloons.balloon_manifest import DEFAULT_IMAGE, BalloonSpec, deployment
 from balloons.view.shape_and_balloon_size import Shape
 from benchmarks.paper_cluster import JOBS, NEVER_S, POOL, POOL_LABELS, PaperCluster, start_paper_cluster, work_pod
 from lab.cloud.machines import PaperNode

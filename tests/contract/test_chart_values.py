@@ -12,9 +12,9 @@ import yaml
 from click import Command
 
 from balloons.api.pool_rules import decode_pool
+from balloons.balloon_manifest import DEFAULT_IMAGE, ImageSettings
 from balloons.cli.guard_and_give_back_command import guard
 from balloons.cli.run_command import run
-from balloons.decide.settings import DEFAULT_IMAGE, DecideSettings
 from balloons.service.settings import ServiceSettings, SettingsError
 from lab.controlplane import ControlPlane
 from lab.manifests import CHART
@@ -226,7 +226,7 @@ def test_chart_service_and_pool_refuse_in_the_same_words(
     assert isinstance(refused, Invalid)
     sentence = refused.message.partition(": ")[2]
     with pytest.raises(SettingsError, match=re.escape(sentence)):
-        ServiceSettings(decide=DecideSettings(**settings))
+        ServiceSettings(images=ImageSettings(**settings))
     with pytest.raises(RuntimeError, match=re.escape(sentence)):
         helm({"balloonImage": values})
 

@@ -309,6 +309,11 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
         rules = [JoinRules.of(throttle, PACED_GATE) for throttle in using]
         return [pod for pod in pods if not any(may_use(pod, rule) for rule in rules)]
 
+    def leftover_writes(self, scene: LeverScene, throttles: Iterable[JoinThrottle]) -> tuple[LeverWrite, ...]:
+        """Every pod that bears the gate and that none of these throttles looks after loses it."""
+        gated = [pod for pod in scene.unplaced if is_held(pod)]
+        return self.let_all_in(self.free_of(throttles, gated)) if gated else ()
+
     def let_all_in(self, things: Sequence[Pod], settings: GateLever | None = None) -> tuple[LeverWrite, ...]:
         """Every pod that bears the gate loses it."""
         demand = GatedDemand(pods=things)

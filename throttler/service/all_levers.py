@@ -5,7 +5,7 @@ value for the user's own. An object is nobody's when its throttle was deleted, c
 names the lever. It is given back: growth must not stay blocked for that.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from throttler.api.throttle import JoinThrottle
@@ -23,7 +23,7 @@ from throttler.levers.lever import (
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS
 from throttler.levers.node_pool_limits import NODE_POOL_LIMITS
 from throttler.levers.saved_limits import restore
-from throttler.levers.scheduling_gate import SCHEDULING_GATES, is_held
+from throttler.levers.scheduling_gate import SCHEDULING_GATES
 from throttler.levers.taint_and_label import DAEMON_SET_LABEL, STARTUP_TAINT
 
 CEILINGS: tuple[CeilingLever[Any, Any, Any], ...] = (CAPACITY_QUOTAS, NODE_POOL_LIMITS, MACHINE_DEPLOYMENTS)
@@ -61,9 +61,4 @@ def leftover_writes(scene: LeverScene, throttles: Sequence[JoinThrottle]) -> tup
         if lever.owner(thing, throttles) is None
         for write in restore(thing)
     )
-    return (*ceilings, *_stray_gates(scene, throttles))
-
-
-def _stray_gates(scene: LeverScene, throttles: Iterable[JoinThrottle]) -> tuple[LeverWrite, ...]:
-    gated = [pod for pod in scene.unplaced if is_held(pod)]
-    return SCHEDULING_GATES.let_all_in(SCHEDULING_GATES.free_of(throttles, gated)) if gated else ()
+    return (*ceilings, *SCHEDULING_GATES.leftover_writes(scene, throttles))

@@ -1,20 +1,26 @@
 """The command line from outside: what is imported for help, exit codes, and one sentence for each error."""
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
+import click
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 from balloons.cli.main import balloons as commands
 from balloons.cli.main import program_name
-from balloons.cli.run_command import DEFAULT_ADDRESS, IN_CLUSTER_ADDRESS, default_address
+from balloons.cli.options_and_values import HostPort
+from balloons.cli.run_command import DEFAULT_ADDRESS, IN_CLUSTER_ADDRESS, run
 from balloons.cli.terminal import CommandError, ExitCode, explain
-from balloons.service.settings import ServiceSettings, SettingsError
+from balloons.service.settings import ListenAddress, ServiceSettings, SettingsError
 from tests.commands import balloons
 from throttler.kube.errors import ConfigError, ForbiddenError
 from throttler.scraping.promql_client import PrometheusAccess
@@ -129,7 +135,7 @@ def test_bad_option_is_bad_input() -> None:
     [
         (("run", "--interval", "0"), "interval 0: accepted are 1 to 60 seconds"),
         (("run", "--max-calls-per-second", "nan"), "max calls per second nan: accepted are 0.1 to 1000 calls"),
-        (("run", "--metrics-address", "here"), "metrics address 'here': accepted are host:port"),
+        (("run", "--metrics-address", "here"), "'--metrics-address': 'here'; accepted: host:port"),
         (("run", "--kubeconfig", "/no/such/file"), "/no/such/file: no such kubeconfig"),
         (("status", "--kubeconfig", "/no/such/file"), "/no/such/file: no such kubeconfig"),
         (("status", "--kubeconfig", "/tmp"), "error: /tmp: is a directory"),
@@ -219,11 +225,37 @@ def test_errors_are_explained(error: Exception, expected: tuple[str, ExitCode]) 
     assert explain(error) == expected
 
 
+def metrics_address(*arguments: str) -> ListenAddress | None:
+    """Where `balloons run` with these arguments serves metrics."""
+    context = run.make_context("run", [*arguments])
+    return cast("ListenAddress | None", context.params["metrics_address"])
+
+
 def test_metrics_are_for_loopback_unless_in_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    assert default_address() == DEFAULT_ADDRESS
+    assert str(metrics_address()) == DEFAULT_ADDRESS
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-    assert default_address() == IN_CLUSTER_ADDRESS
+    assert str(metrics_address()) == IN_CLUSTER_ADDRESS
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:8080", ListenAddress("127.0.0.1", 8080)),
+        (":9090", ListenAddress("0.0.0.0", 9090)),
+        ("[::1]:0", ListenAddress("::1", 0)),
+        ("off", None),
+    ],
+)
+def test_address_is_understood(text: str, address: ListenAddress | None) -> None:
+    assert metrics_address("--metrics-address", text) == address
+
+
+@given(st.text() | st.from_regex(r"\A[0-9a-f.:]{0,9}:[0-9]{1,6}\Z"))
+def test_any_other_address_is_refused_and_never_crashes(text: str) -> None:
+    with contextlib.suppress(click.BadParameter):
+        address = HostPort().convert(text, None, None)
+        assert address is None or 0 <= address.port <= 65535
 
 
 def test_files_for_prometheus_reach_the_service(monkeypatch: pytest.MonkeyPatch) -> None:

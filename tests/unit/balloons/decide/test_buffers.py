@@ -6,16 +6,16 @@ import pytest
 from msgspec.structs import replace
 
 from balloons.api.pool import Mode, Strategy
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Action, ApplyObject, Decision, Memory, Reason
-from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import PoolBuffers, lowered_buffers_unseen
 from balloons.view.index_and_snapshot import StoredObject
 from tests.world import NOW, POOL_KEY, SIZE, World, a_lane, a_pool, daemon, later, nodes, work
 from throttler.kube.metadata import Metadata
 from throttler.kube.reasons_and_events import because
 
-SETTINGS = DecideSettings()
+SETTINGS = ImageSettings()
 BUFFERS: dict[str, Any] = {"buffer_version": "autoscaling.x-k8s.io/v1beta1"}
 
 

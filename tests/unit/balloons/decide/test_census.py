@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool, NotWarm, NotWarmCondition, NotWarmTaint, PoolNodes, Strategy
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.census import (
     CLOCKS_DIFFER_S,
     JOIN_LIMIT_S,
@@ -23,7 +24,6 @@ from balloons.decide.census import (
 )
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Memory
-from balloons.decide.settings import DecideSettings
 from balloons.view.index_and_snapshot import Now
 from balloons.view.node_load_and_devices import EMPTY, load_of
 from tests.world import NOW, World, a_node, a_pool, daemon, later, nodes, work
@@ -233,7 +233,7 @@ def test_zones_are_counted_by_name() -> None:
 
 
 def sick_count(world: World, memory: Memory, now: Now) -> tuple[int, Memory]:
-    decided, memory = decide(world.snapshot(), memory, DecideSettings(), now)
+    decided, memory = decide(world.snapshot(), memory, ImageSettings(), now)
     return decided.pools[0].status.sick, memory
 
 

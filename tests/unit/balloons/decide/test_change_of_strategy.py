@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from balloons.api.pool import Mode, Strategy
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import ApplyObject, Decision, Memory, Reason
-from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_lane, a_pool, later, nodes, work
 from throttler.kube.reasons_and_events import because
 
-SETTINGS = DecideSettings()
+SETTINGS = ImageSettings()
 BUFFERS: dict[str, Any] = {"buffer_version": "autoscaling.x-k8s.io/v1beta1"}
 
 

@@ -6,16 +6,15 @@ from typing import Any
 import pytest
 
 from balloons.api.pool import Mode, PoolNodes
-from balloons.balloon_manifest import hosts_in
+from balloons.balloon_manifest import ImageSettings, hosts_in
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Decision, Memory, Reason
-from balloons.decide.settings import DecideSettings
 from balloons.view.index_and_snapshot import Deployment
 from tests.world import CLASS, NOW, POOL_KEY, World, a_node, a_pool, claim_nodes, later, nodes
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.selectors import LabelSelector, Requirement, matches
 
-SETTINGS = DecideSettings()
+SETTINGS = ImageSettings()
 YOUNGER = a_pool("young", created_s=100.0)
 
 

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes, PoolSpec
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import Purse, decide
 from balloons.decide.decision_and_reasons import Memory
-from balloons.decide.settings import DecideSettings
 from balloons.decide.wanted_nodes import target
 from tests.unit.balloons.decide.test_wanted_nodes import supply_of
 from tests.world import NOW, POOL_KEY, World, a_lane, a_node, a_pool, later, work
@@ -14,7 +14,7 @@ from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.levers.lever import Lane
 
 GPU, CPU = LabelSelector({"pool": "gpu"}), LabelSelector({"pool": "cpu"})
-SETTINGS = DecideSettings()
+SETTINGS = ImageSettings()
 HEADROOM = PoolSpec(PoolNodes(GPU), Mode.HEADROOM, size=10, max_size=100)
 COUNTS = st.integers(0, 50)
 

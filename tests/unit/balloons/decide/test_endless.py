@@ -4,14 +4,14 @@ import msgspec
 import pytest
 
 from balloons.api.pool import Mode
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import ApplyObject, Decision, Memory, PoolDecision, Reason, ReleaseBalloon
-from balloons.decide.settings import DecideSettings
 from tests.world import NOW, World, a_pool, later, nodes, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import Pod, Scheduling
 
-SETTINGS = DecideSettings()
+SETTINGS = ImageSettings()
 STEP_S = 10.0
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from balloons.api.pool import Mode, PoolNodes, ShapeSpec, ShapeType, Strategy
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Memory, PoolDecision, Reason
-from balloons.decide.settings import DecideSettings
 from balloons.view.index_and_snapshot import Now
 from tests.world import NOW, World, a_node, a_pool, daemon, later, nodes, work
 from throttler.kube.metadata import ObjectKey
@@ -57,7 +57,7 @@ class Story:
         while self.now.monotonic_s < end.monotonic_s:
             snapshot = self.world.snapshot(buffer_version="autoscaling.x-k8s.io/v1alpha1", **seen)
             lanes = (lane,) if lane is not None else None
-            decided, self.memory = decide(snapshot, self.memory, DecideSettings(), self.now, lanes)
+            decided, self.memory = decide(snapshot, self.memory, ImageSettings(), self.now, lanes)
             self.world.apply(decided)
             self.world.settle()
             self.now = later(self.now, 10)

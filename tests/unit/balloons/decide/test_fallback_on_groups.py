@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from balloons.api.pool import Mode
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Memory, PoolMemory
-from balloons.decide.settings import DecideSettings
 from tests.unit.balloons.decide.test_fallback import typed
 from tests.unit.throttler.joins.cluster import WALL_S
 from tests.unit.throttler.service.throttle_scene import QUOTAS_SERVED, a_throttle, a_view
@@ -70,7 +70,7 @@ class Groups:
         """Ten seconds."""
         lanes = self._lanes()
         now = later(NOW, self.now_s)
-        decided, self.memory = decide(self.world.snapshot(), self.memory, DecideSettings(), now, lanes)
+        decided, self.memory = decide(self.world.snapshot(), self.memory, ImageSettings(), now, lanes)
         self.lacking = decided.pools[0].lacking
         self.world.apply(decided)
         self.world.settle()

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from balloons.api.pool import Mode
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide import pools_left_alone
 from balloons.decide.census import NodeState, Rules, ages_s, take_census
 from balloons.decide.decide import decide
@@ -30,14 +31,13 @@ from balloons.decide.decision_and_reasons import (
     ReleaseBalloon,
 )
 from balloons.decide.pools_left_alone import STALE_AFTER_S
-from balloons.decide.settings import DecideSettings
 from tests.examples import examples
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, claim_nodes, daemon, later, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import PodKind, Scheduling
 
-SETTINGS = DecideSettings()
+SETTINGS = ImageSettings()
 REMOVED_AT_LEAST = 2
 """Small clusters meet the removal limit, too."""
 MOST_NODES = 8

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import LeaveNode, Memory, PoolDecision, Reason, ReleaseBalloon
-from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status_and_events import Standing, standing
 from tests.examples import examples
 from tests.world import NOW, World, a_node, a_pool, later, nodes, work
@@ -29,7 +29,7 @@ class Fleet:
 
     def step(self) -> PoolDecision:
         self.world.settle()
-        decided, self.memory = decide(self.world.snapshot(), self.memory, DecideSettings(), self.now)
+        decided, self.memory = decide(self.world.snapshot(), self.memory, ImageSettings(), self.now)
         self.world.apply(decided)
         self.world.settle()
         self.now = later(self.now, 10)
@@ -74,7 +74,7 @@ def test_the_balloon_is_told_to_go_by_itself_too_whatever_becomes_of_the_deploym
     fleet.world.change_pool(paused=is_paused)
     uid = fleet.balloons()["n001"]
     fleet.taint("n001")
-    found, _ = decide(fleet.world.snapshot(), fleet.memory, DecideSettings(), fleet.now)
+    found, _ = decide(fleet.world.snapshot(), fleet.memory, ImageSettings(), fleet.now)
     last = found.pools[0].actions[-1]
     assert isinstance(last, LeaveNode)
     assert (last.uid, last.node) == (uid, "n001")

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Decision, Memory
-from balloons.decide.settings import DecideSettings
 from balloons.view.claim import Selectors
 from tests.counted_work import counting
 from tests.world import NOW, World, a_node, a_pool
@@ -39,14 +39,14 @@ def a_world(pools: int, make: Callable[[int], BalloonPool]) -> World:
 def work_of(pools: int, make: Callable[[int], BalloonPool], *, is_blind: bool) -> tuple[Decision, int]:
     """The second decision, once the balloons of the first are there; blind, as all nodes stop being Ready."""
     world, found = a_world(pools, make), dict[str, int]()
-    decided, memory = decide(world.snapshot(), Memory(), DecideSettings(), NOW)
+    decided, memory = decide(world.snapshot(), Memory(), ImageSettings(), NOW)
     world.apply(decided)
     if is_blind:
         for name in world.nodes:
             world.change_node(name, is_ready=False)
     snapshot = world.snapshot(missing=("pods",) if is_blind else ())
     with counting(found, "a decision"):
-        decided, _ = decide(snapshot, memory, DecideSettings(), NOW)
+        decided, _ = decide(snapshot, memory, ImageSettings(), NOW)
     assert len(decided.pools) == pools
     return decided, found["a decision"]
 

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool, Mode, NotWarm, NotWarmTaint, PoolNodes, ShapeSpec, ShapeType, Strategy
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.census import JOIN_LIMIT_S, PREFLIGHT_LIMIT_S
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Action, ApplyObject, Decision, Memory, Reason
-from balloons.decide.settings import DecideSettings
 from balloons.view.index_and_snapshot import Now
 from tests.world import NOW, World, a_pool, daemon, later, nodes, work
 from throttler.kube.node import INSTANCE_TYPE_LABEL
@@ -17,7 +17,7 @@ from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector
 from throttler.kube.taints import Taint
 
-SETTINGS = DecideSettings()
+SETTINGS = ImageSettings()
 GPUS = parse_resources({"cpu": "192", "memory": "2000Gi", "pods": "110", "nvidia.com/gpu": "8"})
 WITH_CARDS = {**GPUS, "vpc.amazonaws.com/efa": 4_000}
 TYPE = {INSTANCE_TYPE_LABEL: "p5.48xlarge"}

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from balloons.api.pool import Mode, PodTemplate, PoolNodes, Schedule
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import (
     ApplyObject,
@@ -16,7 +17,6 @@ from balloons.decide.decision_and_reasons import (
     Reason,
     ReleaseBalloon,
 )
-from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_lane, a_pool, later, nodes, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import PodKind, Scheduling
@@ -24,7 +24,7 @@ from throttler.kube.quantities_and_durations import parse_resources, total
 from throttler.kube.reasons_and_events import because
 from throttler.kube.selectors import LabelSelector
 
-SETTINGS = DecideSettings()
+SETTINGS = ImageSettings()
 
 
 class Story:
@@ -362,7 +362,7 @@ def test_a_pool_that_is_left_alone_takes_no_allowance_from_the_next(left_alone: 
     ("pools", "runs"), [("registry.example/warm/pause:1", "registry.example/warm/pause:1"), ("", "own.example/pause:9")]
 )
 def test_balloons_run_the_pools_image_and_else_the_services(pools: str, runs: str) -> None:
-    settings = DecideSettings(image="own.example/pause:9", allowed_images=("registry.example/warm/",))
+    settings = ImageSettings(image="own.example/pause:9", allowed_images=("registry.example/warm/",))
     decided, _ = decide(World.of(a_pool(image=pools), nodes=nodes(1)).snapshot(), Memory(), settings, NOW)
     (made,) = [action for action in decided.pools[0].actions if isinstance(action, ApplyObject)]
     assert [each["image"] for each in made.manifest["spec"]["template"]["spec"]["containers"]] == [runs]

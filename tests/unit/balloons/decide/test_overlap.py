@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes, ShapeSpec, ShapeType, Strategy
-from balloons.balloon_manifest import stored_terms
-from balloons.decide.decide import SWEEP_AFTER_S, decide
+from balloons.balloon_manifest import ImageSettings, stored_terms
+from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Decision, Memory
-from balloons.decide.settings import DecideSettings
+from balloons.decide.deleted_pools import SWEEP_AFTER_S
 from balloons.view.claim import MOST_TERMS, Term, away_from
 from tests.world import NOW, World, a_node, a_pool, later, nodes, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.selectors import LabelSelector, Requirement, matches, meets, requirements
 
-SETTINGS = DecideSettings()
+SETTINGS = ImageSettings()
 OLDER, YOUNGER = ObjectKey("team-a", "older"), ObjectKey("team-a", "younger")
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, NotWarm, NotWarmTaint, PoolNodes
-from balloons.decide.decide import SWEEP_AFTER_S, decide
+from balloons.balloon_manifest import ImageSettings
+from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import (
     Action,
     ApplyObject,
@@ -24,18 +25,16 @@ from balloons.decide.decision_and_reasons import (
     PoolMemory,
     Reason,
 )
+from balloons.decide.deleted_pools import SWEEP_AFTER_S
 from balloons.decide.pools_left_alone import recent_removals, removal_limit
-from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status_and_events import Standing, standing
 from balloons.view.index_and_snapshot import DeploymentCondition, DeploymentStatus, Now
 from tests.world import CLASS, NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
 from throttler.kube.selectors import LabelSelector
 from throttler.kube.taints import Taint
 
-ONE_REGISTRY = DecideSettings(allowed_images=("registry.example/warm/",))
-SETTINGS = DecideSettings()
-# -- what nobody makes -------------------------------------------------------------------------------------------------
-
+ONE_REGISTRY = ImageSettings(allowed_images=("registry.example/warm/",))
+SETTINGS = ImageSettings()
 QUOTA = 'pods "gpu-16cpu-64gi-7d9-x2k" is forbidden: exceeded quota: q, requested: cpu=15, used: cpu=0, limited: cpu=8'
 
 
@@ -73,7 +72,7 @@ def test_only_images_on_the_list_run() -> None:
 
 def test_without_a_list_only_the_default_image_runs() -> None:
     view = pool_of(image="registry.example/warm/pause:1").snapshot()
-    (pool,) = decide(view, Memory(), DecideSettings(), NOW)[0].pools
+    (pool,) = decide(view, Memory(), ImageSettings(), NOW)[0].pools
     assert (pool.because.reason, "none besides" in pool.because.sentence) == (Reason.IMAGE_NOT_ALLOWED, True)
 
 
@@ -121,7 +120,7 @@ def test_shapes_that_no_label_tells_apart_are_noted() -> None:
 )
 def test_images_are_allowed_by_whole_parts_of_their_name(prefix: str, image: str, is_allowed: bool) -> None:
     world = World.of(a_pool(image=image), nodes=nodes(1))
-    decided, _ = decide(world.snapshot(), Memory(), DecideSettings(allowed_images=(prefix,)), NOW)
+    decided, _ = decide(world.snapshot(), Memory(), ImageSettings(allowed_images=(prefix,)), NOW)
     assert (decided.pools[0].because.reason is not Reason.IMAGE_NOT_ALLOWED) is is_allowed
 
 

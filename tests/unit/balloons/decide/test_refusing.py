@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, Schedule
-from balloons.balloon_manifest import hosts_in, stored_terms
+from balloons.balloon_manifest import ImageSettings, hosts_in, stored_terms
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Action, ApplyObject, Memory, PoolDecision, Reason, RemoveFailed
 from balloons.decide.refusing import (
@@ -27,7 +27,6 @@ from balloons.decide.refusing import (
     sought_by_karpenter,
     to_remove,
 )
-from balloons.decide.settings import DecideSettings
 from balloons.view.index_and_snapshot import FailedBalloon, Now
 from tests.examples import examples
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, daemon, later, nodes, work
@@ -37,7 +36,7 @@ from throttler.kube.pod import PodKind
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.kube.taints import Taint
 
-SETTINGS = DecideSettings()
+SETTINGS = ImageSettings()
 KARPENTER = {KARPENTER_POOL_LABEL: "default", KARPENTER_INITIALIZED_LABEL: "true"}
 HEADROOM: dict[str, Any] = {"mode": Mode.HEADROOM, "size": 4, "max_size": 20}
 BROKEN = a_pool(

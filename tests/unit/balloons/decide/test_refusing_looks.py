@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import ApplyObject, Reason
 from balloons.decide.refusing import (
@@ -18,7 +19,6 @@ from balloons.decide.refusing import (
     sought_by_karpenter,
     to_remove,
 )
-from balloons.decide.settings import DecideSettings
 from balloons.view.index_and_snapshot import DeploymentStatus, FailedBalloon
 from tests.unit.balloons.decide.test_refusing import HEADROOM, Story
 from tests.world import NOW, POOL_KEY, a_node, a_pool, later, nodes
@@ -124,7 +124,7 @@ def test_headroom_waits_for_no_node_until_all_balloons_have_the_name() -> None:
     for updated, reason, replicas in ((1, Reason.NODES_REFUSE, [3]), (6, Reason.GROWING, [])):
         status = DeploymentStatus(replicas=6, ready_replicas=3, updated_replicas=updated)
         seen = story.world.snapshot(deployments={key: msgspec.structs.replace(stored, status=status)})
-        decision = decide(seen, story.memory, DecideSettings(), story.now)[0].pools[0]
+        decision = decide(seen, story.memory, ImageSettings(), story.now)[0].pools[0]
         assert decision.because.reason is reason
         assert [action.replicas for action in decision.actions if isinstance(action, ApplyObject)] == replicas
 
@@ -139,7 +139,7 @@ def test_a_balloon_that_waits_for_another_node_is_not_made_in_vain() -> None:
     memory = replace(story.memory, pools={POOL_KEY: replace(story.memory.pools[POOL_KEY], refusals=refused)})
 
     def lowered() -> list[int | None]:
-        decided, _ = decide(story.world.snapshot(), memory, DecideSettings(), story.now)
+        decided, _ = decide(story.world.snapshot(), memory, ImageSettings(), story.now)
         story.world.apply(decided)
         return [action.replicas for action in decided.pools[0].actions if isinstance(action, ApplyObject)]
 
@@ -161,5 +161,5 @@ def test_headroom_asks_for_no_node_while_balloons_of_one_shape_do_not_have_the_n
     stored = story.world.deployments[key]
     rolling = msgspec.structs.replace(stored.status, updated_replicas=1)
     story.world.deployments[key] = msgspec.structs.replace(stored, status=rolling)
-    decided, _ = decide(story.world.snapshot(), story.memory, DecideSettings(), story.now)
+    decided, _ = decide(story.world.snapshot(), story.memory, ImageSettings(), story.now)
     assert decided.pools[0].because.reason is Reason.NODES_REFUSE

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide import release
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Action, ApplyObject, Decision, Memory, Reason, ReleaseBalloon
 from balloons.decide.release import Places, PodClass, Reservations, admits, class_of, reserve
-from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
 from throttler.kube import selectors
 from throttler.kube.metadata import OwnerReference
@@ -28,7 +28,7 @@ from throttler.kube.pod import DEFAULT_SCHEDULER, Pod, Scheduling
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.kube.taints import Taint, Toleration
 
-SETTINGS = DecideSettings()
+SETTINGS = ImageSettings()
 
 
 def warm_world(count: int = 6, *, size: int | None = None, mode: Mode = Mode.HOLD) -> World:
@@ -404,7 +404,7 @@ def test_no_node_is_looked_at_for_pods_larger_than_all_of_them(looked_at: list[s
     world = World.of(a_pool(), nodes=nodes(400))
     for i in range(64):
         world.add(work(f"huge-{i}", cpu=str(100 + i)))
-    decide(world.snapshot(), Memory(), DecideSettings(), NOW)
+    decide(world.snapshot(), Memory(), ImageSettings(), NOW)
     assert looked_at == []
 
 
@@ -415,7 +415,7 @@ def test_classes_of_others_cost_one_look_per_group_of_nodes(looked_at: list[str]
         elsewhere = Scheduling(is_tried=True, node_selector={"team": f"t{i}"})
         world.add(work(f"other-{i}", cpu="8", priority=5, scheduling=elsewhere))
     world.add(*(work(f"own-{i}") for i in range(4)))
-    _, memory = decide(world.snapshot(), Memory(), DecideSettings(), NOW)
+    _, memory = decide(world.snapshot(), Memory(), ImageSettings(), NOW)
     assert len(looked_at) == 31
     assert memory.reserved is not None
     assert len(memory.reserved.since_s) == 4
@@ -469,7 +469,7 @@ def test_looking_stops_at_the_budget_and_goes_on_next_time(monkeypatch: pytest.M
     world = World.of(a_pool(), nodes=nodes(10))
     for i in range(10):
         world.add(work(f"job-{i}"))
-    decided, memory = decide(world.snapshot(), Memory(), DecideSettings(), NOW)
+    decided, memory = decide(world.snapshot(), Memory(), ImageSettings(), NOW)
     assert memory.reserved is not None
     assert len(memory.reserved.since_s) == 5
     world.apply(decided)
@@ -491,7 +491,7 @@ def test_a_class_that_was_not_reached_comes_first_next_time(monkeypatch: pytest.
 def test_balloons_are_released_in_the_order_in_which_their_replicaset_would_remove_them() -> None:
     """Otherwise the ReplicaSet, lowered just before, removes others, and twice as many go."""
     world = World.of(a_pool(), nodes=nodes(6))
-    decided, memory = decide(world.snapshot(), Memory(), DecideSettings(), NOW)
+    decided, memory = decide(world.snapshot(), Memory(), ImageSettings(), NOW)
     world.apply(decided)
     world.settle()
     born = {b.key: msgspec.structs.replace(b, created_s=NOW.wall.timestamp() - 5000) for b in world.balloons()}
@@ -499,7 +499,7 @@ def test_balloons_are_released_in_the_order_in_which_their_replicaset_would_remo
     born[young] = msgspec.structs.replace(born[young], created_s=NOW.wall.timestamp() - 100)
     world.add(*born.values())
     world.add(*(work(f"job-{i}") for i in range(3)))
-    decided, _ = decide(world.snapshot(), memory, DecideSettings(), later(NOW, 1))
+    decided, _ = decide(world.snapshot(), memory, ImageSettings(), later(NOW, 1))
     released = [a.uid for a in decided.pools[0].actions if isinstance(a, ReleaseBalloon)]
     oldest = sorted(b.uid for key, b in born.items() if key != young)
     assert set(released) == {born[young].uid, *oldest[:2]}
@@ -522,7 +522,7 @@ def test_balloons_are_released_in_the_order_in_which_their_replicaset_would_remo
 )
 def test_the_balloon_that_its_replicaset_would_remove_gives_way(goes: dict[str, int], stays: dict[str, int]) -> None:
     world = World.of(a_pool(), nodes=nodes(4))
-    decided, memory = decide(world.snapshot(), Memory(), DecideSettings(), NOW)
+    decided, memory = decide(world.snapshot(), Memory(), ImageSettings(), NOW)
     world.apply(decided)
     world.settle()
     wall_s = NOW.wall.timestamp()
@@ -532,7 +532,7 @@ def test_the_balloon_that_its_replicaset_would_remove_gives_way(goes: dict[str, 
         facts = {"is_ready": True, "uid": f"uid-{number}", **said, **times}
         world.add(msgspec.structs.replace(balloon, **facts))
     world.add(work("job-0"), work("job-1"))
-    decided, _ = decide(world.snapshot(), memory, DecideSettings(), NOW)
+    decided, _ = decide(world.snapshot(), memory, ImageSettings(), NOW)
     assert {a.uid for a in decided.pools[0].actions if isinstance(a, ReleaseBalloon)} == {"uid-2", "uid-3"}
 
 

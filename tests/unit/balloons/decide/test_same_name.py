@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from balloons.api.pool import Mode, PoolNodes, Strategy
-from balloons.decide.decide import SWEEP_AFTER_S, decide
+from balloons.balloon_manifest import ImageSettings
+from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import ApplyObject, Decision, DeleteObject, Memory
-from balloons.decide.settings import DecideSettings
+from balloons.decide.deleted_pools import SWEEP_AFTER_S
 from balloons.view.claim import Bound, Refusal
 from balloons.view.node_load_and_devices import load_of
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, claim_nodes, later, nodes, work
@@ -17,7 +18,7 @@ from throttler.kube.node import HELD_BY_ANNOTATION
 from throttler.kube.pod import PodKind
 from throttler.kube.selectors import LabelSelector
 
-SETTINGS = DecideSettings()
+SETTINGS = ImageSettings()
 THEIRS = ObjectKey("team-b", POOL_KEY.name)
 B = {"pool": "b"}
 

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from balloons.api.pool import Mode, NotWarm, NotWarmTaint, PodTemplate, PoolNodes, SecretName, Strategy
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import (
     Action,
@@ -18,7 +19,6 @@ from balloons.decide.decision_and_reasons import (
     Unseen,
 )
 from balloons.decide.pool_view_and_schedule import pool_of
-from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import lowered_unseen
 from balloons.view.index_and_snapshot import Deployment, DeploymentStatus, StoredObject
 from tests.world import NOW, POOL_KEY, SIZE, World, a_pool, later, nodes, work
@@ -30,7 +30,7 @@ from throttler.kube.reasons_and_events import because
 from throttler.kube.selectors import LabelSelector
 from throttler.kube.taints import Taint, Toleration
 
-SETTINGS = DecideSettings()
+SETTINGS = ImageSettings()
 KEEP = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 HELD_BY = "kube-balloons.github.io/held-by"
 OWN = ObjectKey("team-a", "gpu-16cpu-64gi")
@@ -321,7 +321,7 @@ TOLERANT = PoolNodes(LabelSelector({"pool": "gpu"}), tolerations=(Toleration(key
 def test_what_a_pool_no_longer_asks_for_leaves_its_balloons(strategy: Strategy, less: dict[str, Any]) -> None:
     size: dict[str, Any] = {"mode": Mode.HEADROOM, "size": 3, "max_size": 9, "strategy": strategy}
     full: dict[str, Any] = {"template": FULL, "nodes": TOLERANT, "pre_pull": ("registry.example/model:1",)}
-    settings = DecideSettings(allowed_images=("registry.example/",))
+    settings = ImageSettings(allowed_images=("registry.example/",))
     world = World.of(a_pool(**size, **full), nodes=nodes(3))
 
     def applied() -> list[str]:

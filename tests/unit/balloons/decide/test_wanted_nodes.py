@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes, PoolSpec, Schedule
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Memory, Reason, ReleaseBalloon
 from balloons.decide.pool_view_and_schedule import percent_of, wanted_size
-from balloons.decide.settings import DecideSettings
 from balloons.decide.wanted_nodes import Supply, choose_nodes, target
 from balloons.view.node_load_and_devices import load_of
 from tests.world import NOW, SIZE, World, a_lane, a_node, a_pool, daemon, nodes, work
@@ -28,7 +28,7 @@ NODES = PoolNodes(LabelSelector({"pool": "gpu"}))
 COUNTS = st.integers(0, 50)
 SIZES = st.none() | COUNTS
 ALLOWANCES = st.none() | COUNTS
-SETTINGS = DecideSettings()
+SETTINGS = ImageSettings()
 
 
 def hold(**spec: Any) -> PoolSpec:

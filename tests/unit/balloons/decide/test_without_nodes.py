@@ -3,13 +3,13 @@
 from typing import Any
 
 from balloons.api.pool import Mode
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Decision, Memory, Reason
-from balloons.decide.settings import DecideSettings
 from tests.unit.balloons.decide.test_refusing import HEADROOM, KARPENTER, Story
 from tests.world import NOW, World, a_pool, later, nodes
 
-SETTINGS = DecideSettings()
+SETTINGS = ImageSettings()
 P5: dict[str, Any] = {"labels": {"node.kubernetes.io/instance-type": "p5"}, "instance_type": "p5"}
 
 

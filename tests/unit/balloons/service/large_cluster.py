@@ -12,7 +12,7 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any, cast
 
-from balloons.decide.settings import DecideSettings
+from balloons.balloon_manifest import ImageSettings
 from balloons.service.action_calls_and_pool_status import PoolStatusWriter, Writer
 from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
@@ -346,7 +346,7 @@ async def serving(cluster: LargeCluster) -> AsyncIterator[Any]:
         clock=clock,
     )
     loop = DecisionLoop(
-        index, watches, writes, wake, metrics, preemptions, DecideSettings(), interval_s=10.0, clock=clock, cpu_s=clock
+        index, watches, writes, wake, metrics, preemptions, ImageSettings(), interval_s=10.0, clock=clock, cpu_s=clock
     )
     tasks = [asyncio.create_task(watches.run()), asyncio.create_task(loop.run(asyncio.Event()))]
     try:

@@ -16,7 +16,7 @@ from balloons.service.loop import Wake
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
 from balloons.service.run import OWN_WINDOW_S, Clients, Service
-from balloons.service.settings import OFF, ServiceSettings
+from balloons.service.settings import ServiceSettings
 from balloons.service.watches import Watches
 from balloons.view.index_and_snapshot import Index
 from tests.unit.balloons.service.large_cluster import LargeCluster
@@ -59,7 +59,7 @@ class Replica:
             own=OwnAttempts(OWN_WINDOW_S),
         )
         self.metrics = Metrics("test")
-        self.service = Service(ServiceSettings(metrics_address=OFF), self.metrics, clients)
+        self.service = Service(ServiceSettings(metrics_address=None), self.metrics, clients)
 
     def serve_buffers_that_may_not_be_read(self) -> None:
         """As where an upgrade of the autoscaler has brought them."""

@@ -1,6 +1,5 @@
 """The edges of the service: settings, objects as they come, logs, metrics, and how soon a change matters."""
 
-import contextlib
 import io
 import json
 import logging
@@ -19,7 +18,7 @@ from balloons.service import watched_kinds
 from balloons.service.logs import hide_secrets, set_up_logs
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import GaveWay, Leaving, Taken
-from balloons.service.settings import OFF, ListenAddress, ServiceSettings, SettingsError, parse_address
+from balloons.service.settings import ServiceSettings, SettingsError
 from balloons.service.watched_kinds import PoolWire, failed_balloon, pod_or_presence, pool_from_wire
 from balloons.view.index_and_snapshot import FailedBalloon, RefusedPool
 from throttler.kube.metadata import Metadata, ObjectKey
@@ -48,26 +47,6 @@ def test_interval_is_too_short_for_the_alert_of_a_service_that_decides_nothing()
     assert ServiceSettings(interval_s=60.0).interval_s == 60.0
     with pytest.raises(SettingsError, match="interval 61"):
         ServiceSettings(interval_s=61.0)
-
-
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("127.0.0.1:8080", ListenAddress("127.0.0.1", 8080)),
-        (":9090", ListenAddress("0.0.0.0", 9090)),
-        ("[::1]:0", ListenAddress("::1", 0)),
-        (OFF, None),
-    ],
-)
-def test_address_is_understood(text: str, address: ListenAddress | None) -> None:
-    assert parse_address(text) == address
-
-
-@given(st.text() | st.from_regex(r"\A[0-9a-f.:]{0,9}:[0-9]{1,6}\Z"))
-def test_any_other_address_is_refused_and_never_crashes(text: str) -> None:
-    with contextlib.suppress(SettingsError):
-        found = parse_address(text)
-        assert found is None or 0 <= found.port <= 65535
 
 
 # --- objects as they come ---

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from balloons.api.pool import PoolStatus
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decision_and_reasons import Decision, Memory, PoolDecision, PoolMemory, Reason
-from balloons.decide.settings import DecideSettings
 from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
@@ -63,7 +63,7 @@ class FakeDecide:
         self.work: Callable[[], None] = lambda: None
 
     def __call__(
-        self, snapshot: Snapshot, memory: Memory, settings: DecideSettings, now: Now, allowance: int | None
+        self, snapshot: Snapshot, memory: Memory, settings: ImageSettings, now: Now, allowance: int | None
     ) -> tuple[Decision, Memory]:
         if self.failures:
             self.failures -= 1
@@ -95,7 +95,7 @@ class Scene:
             self.wake,
             self.metrics,
             Preemptions(),
-            DecideSettings(),
+            ImageSettings(),
             interval_s=10.0,
             clock=self.clock,
             cpu_s=lambda: self.cpu_s,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from balloons.api.pool import BalloonPool, Mode
-from balloons.decide.settings import DecideSettings
+from balloons.balloon_manifest import ImageSettings
 from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
@@ -58,7 +58,7 @@ class Scene:
             Wake(clock),
             Metrics("test"),
             Preemptions(),
-            DecideSettings(),
+            ImageSettings(),
             interval_s=10.0,
             clock=clock,
             cpu_s=clock,

@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolStatus, Schedule
+from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Decision, Memory, Reason
-from balloons.decide.settings import DecideSettings
 from balloons.view.claim import Bound, Claim, Selectors, Tenancy, deployment_name, is_of_its_pool
 from balloons.view.index_and_snapshot import Circumstances, Deployment, Index, RefusedPool, Snapshot
 from balloons.view.node_load_and_devices import load_of
@@ -50,7 +50,7 @@ def settled(*pools: BalloonPool, ticks: int = 4) -> World:
     world = World.of(*pools, nodes=nodes(6))
     memory = Memory()
     for tick in range(ticks):
-        decided, memory = decide(world.snapshot(), memory, DecideSettings(), later(NOW, 20 * tick))
+        decided, memory = decide(world.snapshot(), memory, ImageSettings(), later(NOW, 20 * tick))
         world.apply(decided)
         world.settle()
     return world
@@ -62,7 +62,7 @@ def seen_by(tenancy: Tenancy, world: World) -> Snapshot:
 
 
 def decided_for(tenancy: Tenancy, world: World) -> Decision:
-    return decide(seen_by(tenancy, world), Memory(), DecideSettings(), later(NOW, 1_000))[0]
+    return decide(seen_by(tenancy, world), Memory(), ImageSettings(), later(NOW, 1_000))[0]
 
 
 @pytest.mark.parametrize("change", [{}, {"paused": True}, {"dry_run": True}, {"size": 6, "max_size": 6}])
@@ -221,7 +221,7 @@ def test_pods_and_deployments_that_look_like_ours_elsewhere_are_somebodys_work()
 
 def test_a_pool_that_breaks_a_bound_keeps_what_it_has() -> None:
     world = settled(PLATFORM)
-    decided = decide(seen_by(Tenancy(max_size=1), world), Memory(gone_since_s={PLATFORM.key: 0.0}), DecideSettings(),
+    decided = decide(seen_by(Tenancy(max_size=1), world), Memory(gone_since_s={PLATFORM.key: 0.0}), ImageSettings(),
                   later(NOW, 10_000))[0]  # fmt: skip
     assert decided.sweeps == ()
 
