@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from balloons.api.pool import BalloonPool, Mode, Spread
-from balloons.view.claim import Term, away_from, deployment_name
 from balloons.view.shape_and_balloon_size import Shape, extended
+from balloons.view.tenancy_and_claim import Term, away_from, deployment_name
 from throttler.kube.node import HOST_LABEL, INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.pod import MANAGED_BY, POOL_LABEL, PRIORITY_CLASS, SHAPE_LABEL
 from throttler.kube.quantities_and_durations import (

@@ -44,7 +44,7 @@ from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, PodKind, Scheduling
 from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.requests import Resource
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.lever import Clocks, LeverScene
+from throttler.levers.lever_and_reasons import Clocks, LeverScene
 from throttler.service.decide_throttles import Memories, TickView, Turn, decide_throttles
 from throttler.signals.metric_families import parse_rows
 from throttler.signals.reading import Signals

@@ -23,7 +23,6 @@ from balloons.decide.decision_and_reasons import (
     ReleaseBalloon,
     RemoveFailed,
 )
-from balloons.view.claim import Claim, Selectors, Tenancy, pool_of
 from balloons.view.index_and_snapshot import (
     Deployment,
     DeploymentStatus,
@@ -35,13 +34,14 @@ from balloons.view.index_and_snapshot import (
     StoredObject,
 )
 from balloons.view.node_load_and_devices import NodeLoad, load_of
+from balloons.view.tenancy_and_claim import Claim, Selectors, Tenancy, pool_of
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, ZONE_LABEL, Node
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, PodKind, Scheduling
 from throttler.kube.quantities_and_durations import fits, minus, parse_resources, total
 from throttler.kube.selectors import LabelSelector, Requirement, meets
 from throttler.kube.taints import Toleration, untolerated
-from throttler.levers.lever import Lane
+from throttler.levers.lever_and_reasons import Lane
 
 NOW = Now(1_000.0, datetime(2026, 11, 21, 12, 0, tzinfo=UTC))
 POOL_KEY = ObjectKey("team-a", "gpu")

@@ -19,7 +19,7 @@ from balloons.cli.terminal import ExitCode
 from balloons.cli.version_command import own_version
 
 if TYPE_CHECKING:
-    from balloons.view.claim import Tenancy
+    from balloons.view.tenancy_and_claim import Tenancy
     from throttler.scraping.promql_client import PrometheusAccess
 
 DEFAULT_ADDRESS = "127.0.0.1:8080"
@@ -170,7 +170,7 @@ def _prometheus(options: Mapping[str, Any]) -> "PrometheusAccess | None":
 
 
 def _tenancy(options: Mapping[str, Any]) -> "Tenancy":
-    from balloons.view.claim import Tenancy
+    from balloons.view.tenancy_and_claim import Tenancy
 
     return Tenancy(
         namespaces=frozenset(options["namespace"]),

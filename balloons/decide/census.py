@@ -13,10 +13,10 @@ from math import inf
 from types import MappingProxyType
 
 from balloons.api.pool import BalloonPool, NotWarmTaint, Strategy, ZoneStatus
-from balloons.view.claim import LoadedNode
 from balloons.view.index_and_snapshot import Now
 from balloons.view.node_load_and_devices import NodeLoad
 from balloons.view.shape_and_balloon_size import Kind
+from balloons.view.tenancy_and_claim import LoadedNode
 from throttler.kube.node import Node, is_kept
 from throttler.kube.pod import Pod
 from throttler.kube.quantities_and_durations import Resources, parse_duration

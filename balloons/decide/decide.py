@@ -35,15 +35,15 @@ from balloons.decide.strategies import (
     lowered_buffers_unseen,
     lowered_unseen,
 )
-from balloons.view.claim import Bound, Refusal, precedence
 from balloons.view.index_and_snapshot import Now, Snapshot
 from balloons.view.node_load_and_devices import USUAL_PRIORITY
+from balloons.view.tenancy_and_claim import Bound, Refusal, precedence
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, Node
 from throttler.kube.pod import PRIORITY_CLASS
 from throttler.kube.reasons_and_events import MOST_ERROR_TEXT, Because, because
 from throttler.kube.selectors import are_disjoint
-from throttler.levers.lever import Lane
+from throttler.levers.lever_and_reasons import Lane
 
 
 class Purse:

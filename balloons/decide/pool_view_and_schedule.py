@@ -30,7 +30,6 @@ from balloons.decide.census import (
 )
 from balloons.decide.decision_and_reasons import PoolMemory
 from balloons.decide.refusing import NodeRefusal, hosts_left_out, refusals, sought_by_karpenter
-from balloons.view.claim import Claim, Term, deployment_name, is_bought_by_karpenter, selectors_to_avoid
 from balloons.view.index_and_snapshot import Deployment, Now, Snapshot, StoredObject
 from balloons.view.node_load_and_devices import EMPTY, NodeLoad
 from balloons.view.shape_and_balloon_size import (
@@ -48,6 +47,7 @@ from balloons.view.shape_and_balloon_size import (
     remembered_shapes,
     shapes_of,
 )
+from balloons.view.tenancy_and_claim import Claim, Term, deployment_name, is_bought_by_karpenter, selectors_to_avoid
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import INSTANCE_TYPE_LABEL, Node, is_leaving
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, is_marked

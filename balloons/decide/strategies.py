@@ -50,10 +50,10 @@ from balloons.decide.wanted_nodes import (
     choose_nodes,
     is_beside_claims,
 )
-from balloons.view.claim import deployment_name
 from balloons.view.index_and_snapshot import Deployment, Snapshot, StoredObject
 from balloons.view.node_load_and_devices import EMPTY
 from balloons.view.shape_and_balloon_size import ANY_TYPE, Shape
+from balloons.view.tenancy_and_claim import deployment_name
 from throttler.kube.metadata import ObjectKey, key_of
 from throttler.kube.node import CA_KEEP_ANNOTATION, HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION, Node, is_kept
 from throttler.kube.pod import SHAPE_LABEL, Pod

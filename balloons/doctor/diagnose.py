@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen_cluster import SeenCluster, Unread
-from balloons.doctor import autoscaler_checks, balloon_checks, pool_and_throttle_checks, server_checks
+from balloons.doctor import autoscaler_checks, balloon_checks, pool_and_throttle_checks, server_and_daemon_set_checks
 from balloons.doctor.check import Check, Facts, Finding, Severity
 from throttler.kube.quantities_and_durations import count
 
@@ -15,7 +15,7 @@ ALL_CHECKS: tuple[Check, ...] = (
     *balloon_checks.CHECKS,
     *autoscaler_checks.CHECKS,
     *autoscaler_checks.KARPENTER_CHECKS,
-    *server_checks.CHECKS,
+    *server_and_daemon_set_checks.CHECKS,
     *pool_and_throttle_checks.CHECKS,
 )
 """By code."""

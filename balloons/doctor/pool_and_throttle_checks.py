@@ -7,13 +7,13 @@ from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.object_fields_and_flags import moment, name_of, namespace_of, part, parts, text, whole
 from balloons.decide.decision_and_reasons import Reason
 from balloons.doctor.check import Facts, Severity, Trouble, called, check, some
-from balloons.view.claim import Selectors
+from balloons.view.tenancy_and_claim import Selectors
 from throttler.api.throttle_rules import RefusedThrottle
 from throttler.kube.cluster_autoscaler import MAX_SIZE
 from throttler.kube.custom_objects import Invalid
 from throttler.kube.metadata import owners_of
 from throttler.kube.quantities_and_durations import count
-from throttler.levers.lever import FIELD_MANAGER, HOLDER_ANNOTATION, THROTTLE_LABEL, Holder
+from throttler.levers.lever_and_reasons import FIELD_MANAGER, HOLDER_ANNOTATION, THROTTLE_LABEL, Holder
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.levers.scheduling_gate import PACED_GATE
 

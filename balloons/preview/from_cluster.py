@@ -66,7 +66,7 @@ from throttler.kube.taints import (
 )
 from throttler.law.law_memory import Learned, learned_of_status
 from throttler.law.settings import law_settings
-from throttler.levers.lever import THROTTLE_LABEL
+from throttler.levers.lever_and_reasons import THROTTLE_LABEL
 from throttler.levers.pool_shares import in_karpenters_order
 from throttler.levers.saved_limits import read_saved
 from throttler.signals.reading import INTERVAL_S, PROMETHEUS_INTERVAL_S

@@ -22,7 +22,7 @@ from balloons.service.preemptions import Preemptions
 from balloons.view.index_and_snapshot import Circumstances, Index, Now, Snapshot
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.lever import Lane, PoolGrowth
+from throttler.levers.lever_and_reasons import Lane, PoolGrowth
 from throttler.service.throttling import BLIND_PATIENCE_S, ClusterView
 
 REST_SHARE = 3.0

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from balloons.api.pool_rules import image_in_words, secret_in_words
 from balloons.balloon_manifest import ImageSettings
-from balloons.view.claim import Tenancy
+from balloons.view.tenancy_and_claim import Tenancy
 from throttler.scraping.promql_client import PrometheusAccess
 
 

@@ -11,8 +11,8 @@ import msgspec
 from balloons.api.pool import GROUP, POOL_KIND, POOL_PLURAL, VERSION, PoolStatus
 from balloons.api.pool_rules import decode_pool
 from balloons.balloon_manifest import BUFFER_GROUP
-from balloons.view.claim import is_of_its_pool
 from balloons.view.index_and_snapshot import Deployment, FailedBalloon, RefusedPool, StoredPool
+from balloons.view.tenancy_and_claim import is_of_its_pool
 from throttler.kube.custom_objects import Invalid, status_of
 from throttler.kube.metadata import Metadata
 from throttler.kube.node import Node, Shared, is_leaving

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from balloons.api.pool import BalloonPool, PoolStatus
-from balloons.view.claim import Claim, Refusal, Selectors, Tenancy, is_of_its_pool, pool_of
 from balloons.view.node_load_and_devices import USUAL_PRIORITY, NodeLoad, load_of
+from balloons.view.tenancy_and_claim import Claim, Refusal, Selectors, Tenancy, is_of_its_pool, pool_of
 from throttler.kube.custom_objects import Refused
 from throttler.kube.metadata import Metadata, ObjectKey, key_of
 from throttler.kube.node import Node

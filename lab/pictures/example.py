@@ -23,7 +23,7 @@ from balloons.service.pool_status_and_events import CONTROLLER as BALLOONS
 from throttler.kube.pod import MANAGED_BY, POOL_LABEL
 from throttler.kube.reasons_and_events import Because, because
 from throttler.law.verdict import ThrottleReason
-from throttler.levers.lever import LeverReason, LeverState
+from throttler.levers.lever_and_reasons import LeverReason, LeverState
 from throttler.service.throttle_status import CONTROLLER as THROTTLER
 
 NOW = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)

@@ -33,7 +33,7 @@ from throttler.kube.pod import Scheduling
 from throttler.kube.requests import Resource
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.capacity_quota import QuotaMemory, QuotaView, decide_capacity_quota
-from throttler.levers.lever import Clocks, Holder, LeverBudget, LeverContext, LeverScene, LeverWrite
+from throttler.levers.lever_and_reasons import Clocks, Holder, LeverBudget, LeverContext, LeverScene, LeverWrite
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork

@@ -20,7 +20,7 @@ from throttler.kube.pod import PodWire, pod_from_wire
 from throttler.kube.requests import Resource, Selection
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.capacity_quota import QuotaMemory, QuotaView, decide_capacity_quota
-from throttler.levers.lever import Holder, LeverBudget, LeverDecision
+from throttler.levers.lever_and_reasons import Holder, LeverBudget, LeverDecision
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
 from throttler.service.lever_calls import LeverWriteOutcome, LeverWriter

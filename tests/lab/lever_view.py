@@ -12,7 +12,7 @@ from throttler.kube.kube_client import KubeClient, open_client
 from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.requests import Selection
-from throttler.levers.lever import Clocks, LeverBudget, LeverDecision
+from throttler.levers.lever_and_reasons import Clocks, LeverBudget, LeverDecision
 from throttler.service.lever_calls import LeverWriteOutcome, LeverWriter
 from throttler.service.restore_all import NODES, PODS
 

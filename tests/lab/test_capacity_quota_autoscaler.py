@@ -21,7 +21,7 @@ from lab.cloud.nodegroups import (
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
 from tests.lab.ceiling_driver import driving, in_background
 from tests.lab.cluster_view import ClusterView, deployment, until
-from throttler.levers.lever import LeverDecision, LeverState
+from throttler.levers.lever_and_reasons import LeverDecision, LeverState
 
 pytestmark = [pytest.mark.lab, pytest.mark.skipif("CLUSTER_AUTOSCALER" not in os.environ, reason=NOT_GIVEN)]
 

@@ -20,7 +20,7 @@ from lab.demo.service import install_base, manifests_in
 from tests.lab.lever_view import View, eventually, gated_deployment, view
 from throttler.kube.connection import ConnectionOptions, load_connection
 from throttler.kube.lease import LEASE_NAME, Elector, ElectorSettings, open_lease_client
-from throttler.levers.lever import FIELD_MANAGER, HOLDER_ANNOTATION, THROTTLE_LABEL
+from throttler.levers.lever_and_reasons import FIELD_MANAGER, HOLDER_ANNOTATION, THROTTLE_LABEL
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, SavedLimits
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.guard import AGAIN_PERIODS

@@ -16,7 +16,7 @@ from lab.cloud.karpenter import KarpenterSettings, NodePoolSettings, paper_type,
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
 from tests.lab.ceiling_driver import CeilingDriver, driving, in_background
 from tests.lab.cluster_view import ClusterView, deployment, until
-from throttler.levers.lever import LeverReason, LeverState
+from throttler.levers.lever_and_reasons import LeverReason, LeverState
 
 pytestmark = pytest.mark.lab
 

@@ -19,7 +19,7 @@ from lab.manifests import CHART
 from lab.rights import grants_of, replay
 from tests.contract.rendered import helm
 from throttler.kube.quantities_and_durations import exact_value
-from throttler.levers.lever import THROTTLE_LABEL
+from throttler.levers.lever_and_reasons import THROTTLE_LABEL
 
 HOOK = "kube-balloons:kube-balloons-give-back"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-balloons/leases/kube-balloons-throttle"

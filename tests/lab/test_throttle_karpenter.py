@@ -11,7 +11,7 @@ from lab.controlplane import ControlPlane
 from tests.lab.cluster_view import deployment, until
 from tests.lab.pool_view import POOL_PATH, PoolView, pool_object
 from tests.lab.throttle_view import USERS_LIMITS, WHOLE_NODE, WINDOW, ThrottleView, karpenter_settings, throttled
-from throttler.levers.lever import THROTTLE_LABEL
+from throttler.levers.lever_and_reasons import THROTTLE_LABEL
 
 pytestmark = pytest.mark.lab
 

@@ -241,7 +241,7 @@ class LeverStatus(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     """Kind/name."""
     state: str
-    """`throttler.levers.lever.LeverState`."""
+    """`throttler.levers.lever_and_reasons.LeverState`."""
     because: str = ""
     ceiling: str = ""
     original: str = ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from throttler.kube.reasons_and_events import Because, Sentence, because
-from throttler.levers.lever import (
+from throttler.levers.lever_and_reasons import (
     Clocks,
     Lever,
     LeverBudget,

@@ -34,7 +34,7 @@ from throttler.levers.ceiling import (
     left_to,
     name_of,
 )
-from throttler.levers.lever import (
+from throttler.levers.lever_and_reasons import (
     THROTTLE_LABEL,
     Holder,
     LeverBudget,

@@ -18,7 +18,7 @@ from throttler.kube.metadata import KindNames, LimitedObject, ObjectKey, OwnedMe
 from throttler.kube.quantities_and_durations import QuantityError, Resources
 from throttler.kube.reasons_and_events import Because, because
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.lever import (
+from throttler.levers.lever_and_reasons import (
     THROTTLE_LABEL,
     Holder,
     How,

@@ -30,7 +30,7 @@ from throttler.levers.ceiling import (
     absent,
     name_of,
 )
-from throttler.levers.lever import (
+from throttler.levers.lever_and_reasons import (
     THROTTLE_LABEL,
     LeverContext,
     LeverDecision,

@@ -29,7 +29,7 @@ from throttler.levers.ceiling import (
     held_by_newer,
     is_pool_taken_up,
 )
-from throttler.levers.lever import (
+from throttler.levers.lever_and_reasons import (
     THROTTLE_LABEL,
     Holder,
     LeverBudget,

@@ -23,7 +23,7 @@ from throttler.kube.pod import Scheduling
 from throttler.kube.quantities_and_durations import Resources, larger
 from throttler.kube.selectors import LabelSelector, Requirement, can_match, meets
 from throttler.kube.taints import Toleration, untolerated
-from throttler.levers.lever import TURN_S, LeverContext
+from throttler.levers.lever_and_reasons import TURN_S, LeverContext
 from throttler.levers.node_pool_ceiling import ACCELERATORS, PoolRoom
 
 

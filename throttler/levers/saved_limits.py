@@ -34,7 +34,7 @@ from throttler.kube.metadata import (
 )
 from throttler.kube.quantities_and_durations import BYTES, Resources, format_resources, parse_quantity
 from throttler.kube.reasons_and_events import because
-from throttler.levers.lever import (
+from throttler.levers.lever_and_reasons import (
     EPOCH_ANNOTATION,
     FIELD_MANAGER,
     HOLDER_ANNOTATION,

@@ -25,7 +25,7 @@ from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantities_and_durations import Resources, fits, minus
 from throttler.kube.reasons_and_events import because
 from throttler.levers.admission_queue import AdmissionLever, AdmissionReason, Held, HeldSince, in_turn, without_elements
-from throttler.levers.lever import (
+from throttler.levers.lever_and_reasons import (
     ANY_TIME,
     EVERYTHING_BACK,
     Clocks,

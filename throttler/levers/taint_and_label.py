@@ -32,7 +32,7 @@ from throttler.levers.admission_queue import (
     why_let_in,
     without_elements,
 )
-from throttler.levers.lever import (
+from throttler.levers.lever_and_reasons import (
     ANY_TIME,
     EVERYTHING_BACK,
     Clocks,

@@ -12,7 +12,7 @@ from throttler.api.throttle import JoinThrottle
 from throttler.levers.admission_queue import AdmissionLever
 from throttler.levers.capacity_quota import CAPACITY_QUOTAS
 from throttler.levers.ceiling import CeilingLever
-from throttler.levers.lever import (
+from throttler.levers.lever_and_reasons import (
     Lever,
     LeverContext,
     LeverDecision,

@@ -27,7 +27,7 @@ from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, Learned, learned_of, learned_of_status
 from throttler.law.settings import UNLIMITED, LawSettings, law_settings
 from throttler.law.verdict import Phase, Verdict
-from throttler.levers.lever import (
+from throttler.levers.lever_and_reasons import (
     TURN_S,
     Lane,
     LeverBudget,

@@ -26,7 +26,7 @@ from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import KindNames
 from throttler.kube.requests import PatchKind, Resource
 from throttler.kube.write_queue_and_status import version_in
-from throttler.levers.lever import How, LeverWrite
+from throttler.levers.lever_and_reasons import How, LeverWrite
 from throttler.service.all_levers import LEVERS
 
 

@@ -31,7 +31,15 @@ from throttler.kube.reasons_and_events import because
 from throttler.kube.requests import DEPLOYMENTS, EVERYTHING, NODES, PODS, Resource, Selection
 from throttler.kube.selectors import LabelSelector, matches
 from throttler.levers.ceiling import CeilingLever
-from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL, How, LeverReason, LeverWrite, epoch_of, is_held_by
+from throttler.levers.lever_and_reasons import (
+    HOLDER_ANNOTATION,
+    THROTTLE_LABEL,
+    How,
+    LeverReason,
+    LeverWrite,
+    epoch_of,
+    is_held_by,
+)
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, is_unreadable, restore
 from throttler.levers.scheduling_gate import SCHEDULING_GATES
 from throttler.service.all_levers import ADMISSIONS, CEILINGS

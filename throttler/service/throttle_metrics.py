@@ -11,7 +11,7 @@ from throttler.api.throttle_rules import RefusedThrottle
 from throttler.kube.quantities_and_durations import QuantityError, parse_quantity
 from throttler.kube.watch_set import CacheState
 from throttler.law.verdict import Phase, ThrottleReason
-from throttler.levers.lever import LeverDecision, LeverState
+from throttler.levers.lever_and_reasons import LeverDecision, LeverState
 from throttler.service.decide_throttles import Findings, Turn
 from throttler.service.lever_calls import WRITTEN, LeverWriteOutcome
 from throttler.signals.reading import Read, ReadOutcome, Signals

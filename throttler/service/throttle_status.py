@@ -37,7 +37,7 @@ from throttler.kube.reasons_and_events import (
 )
 from throttler.law.law_memory import learned_status_of
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
-from throttler.levers.lever import LeverDecision, LeverState
+from throttler.levers.lever_and_reasons import LeverDecision, LeverState
 from throttler.service.decide_throttles import Findings, Turn
 from throttler.signals.reading import fresh_for_s, is_fresh
 from throttler.signals.servers import is_server, server_states

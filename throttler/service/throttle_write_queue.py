@@ -25,7 +25,7 @@ from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.requests import NODES, PODS
 from throttler.kube.write_queue_and_status import StatusWriter, WriteJobs
-from throttler.levers.lever import LeverState, LeverWrite
+from throttler.levers.lever_and_reasons import LeverState, LeverWrite
 from throttler.service.all_levers import CEILINGS
 from throttler.service.decide_throttles import Turn
 from throttler.service.lever_calls import LeverWriteOutcome, LeverWriter, WriteResult

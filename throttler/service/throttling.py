@@ -16,7 +16,7 @@ from throttler.joins.joins import JoinWorld
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.lever import Clocks, Lane, LeverMemory, LeverScene, PoolGrowth
+from throttler.levers.lever_and_reasons import Clocks, Lane, LeverMemory, LeverScene, PoolGrowth
 from throttler.levers.scheduling_gate import SCHEDULING_GATES
 from throttler.scraping.signal_watch import SignalWatches
 from throttler.service.all_levers import CEILINGS, leftover_writes

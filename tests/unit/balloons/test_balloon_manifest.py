@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PodTemplate, PoolNodes, SecretName, Spread
 from balloons.balloon_manifest import BalloonSpec, deployment, hosts_in, says, stored_terms
-from balloons.view.claim import deployment_name
 from balloons.view.shape_and_balloon_size import Shape
+from balloons.view.tenancy_and_claim import deployment_name
 from tests.world import a_pool
 from throttler.kube.pod import POOL_LABEL
 from throttler.kube.quantities_and_durations import parse_resources

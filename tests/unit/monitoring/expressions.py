@@ -13,7 +13,7 @@ from lab.monitoring.panel_values import filled
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.reasons_and_events import because
 from throttler.law.verdict import Phase, ThrottleReason
-from throttler.levers.lever import LeverState
+from throttler.levers.lever_and_reasons import LeverState
 from throttler.service.guard import GuardMetrics
 from throttler.service.throttle_metrics import STAGES
 

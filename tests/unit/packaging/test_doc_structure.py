@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGES = ("docs/architecture.md", "CONTRIBUTING.md")
 TOPS = ("balloons", "throttler", "lab", "tests", "benchmarks", "tools")
 FOLDER = re.compile(rf"\b(?:{'|'.join(TOPS)}|manifests)(?:/[\w*-]+(?![\w*.-]))*")
-"""Also of the file that is named: `balloons/view` of `balloons/view/claim.py`."""
+"""Also of the file that is named: `balloons/view` of `balloons/view/tenancy_and_claim.py`."""
 BARE = re.compile(r"`([\w*]+(?:\.(?:py|html))?)`")
 """A name without a folder: it is in one that the same line names."""
 IN_DIAGRAM = re.compile(r"\b[a-z_]+(?:/[a-z_]+)+")
@@ -63,9 +63,11 @@ def test_every_folder_with_code_has_its_place_in_the_architecture() -> None:
 
 
 def test_what_is_gone_is_found() -> None:
-    page = "| a | `balloons/decide/decide.py`, `one_pool.py`, `plan.py` |\n| b | `lab/nowhere`, `claim.py` |\n"
+    page = (
+        "| a | `balloons/decide/decide.py`, `one_pool.py`, `plan.py` |\n| b | `lab/nowhere`, `tenancy_and_claim.py` |\n"
+    )
     diagram = "```\n  balloons/view (service/guard) (joins/share)\n```\n"
-    assert list(lost(page + diagram)) == ["plan.py", "lab/nowhere", "claim.py", "joins/share"]
+    assert list(lost(page + diagram)) == ["plan.py", "lab/nowhere", "tenancy_and_claim.py", "joins/share"]
 
 
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

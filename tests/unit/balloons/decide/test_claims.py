@@ -135,7 +135,7 @@ def test_many_pools_cost_little_per_node(monkeypatch: pytest.MonkeyPatch) -> Non
         asked.append(labels)
         return matches(selector, labels)
 
-    monkeypatch.setattr("balloons.view.claim.matches", counting)
+    monkeypatch.setattr("balloons.view.tenancy_and_claim.matches", counting)
     claims = claim_nodes(teams, made, {})
     assert all(len(claim.nodes) == 5 for claim in claims.values())
     assert len(asked) == 100

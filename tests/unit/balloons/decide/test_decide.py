@@ -11,7 +11,7 @@ from balloons.decide.wanted_nodes import target
 from tests.unit.balloons.decide.test_wanted_nodes import supply_of
 from tests.world import NOW, POOL_KEY, World, a_lane, a_node, a_pool, later, work
 from throttler.kube.selectors import LabelSelector, Requirement
-from throttler.levers.lever import Lane
+from throttler.levers.lever_and_reasons import Lane
 
 GPU, CPU = LabelSelector({"pool": "gpu"}), LabelSelector({"pool": "cpu"})
 SETTINGS = ImageSettings()

@@ -17,7 +17,7 @@ from balloons.decide.decision_and_reasons import Reason
 from throttler.kube.reasons_and_events import Because
 from throttler.law.verdict import ThrottleReason
 from throttler.levers.admission_queue import AdmissionReason
-from throttler.levers.lever import LeverReason
+from throttler.levers.lever_and_reasons import LeverReason
 from throttler.service.throttle_status import StatusReason
 
 CORE = Path(next(iter(balloons.__path__)))

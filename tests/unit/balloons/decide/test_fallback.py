@@ -23,7 +23,7 @@ from throttler.kube.node import (
 from throttler.kube.pod import Scheduling
 from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector, Requirement
-from throttler.levers.lever import Lane
+from throttler.levers.lever_and_reasons import Lane
 
 SMALL = parse_resources({"cpu": "8", "memory": "32Gi", "pods": "110"})
 GPU = "nvidia.com/gpu"

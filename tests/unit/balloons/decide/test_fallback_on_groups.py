@@ -24,7 +24,7 @@ from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import INSTANCE_TYPE_LABEL
 from throttler.kube.selectors import LabelSelector, Requirement, meets
-from throttler.levers.lever import Lane, PoolGrowth
+from throttler.levers.lever_and_reasons import Lane, PoolGrowth
 from throttler.service.decide_throttles import Memories, decide_throttles
 
 GIVEN_UP_S, LEFT_ALONE_S, BOOT_S = 900.0, 300.0, 60.0

@@ -8,7 +8,7 @@ from balloons.api.pool import BalloonPool, Mode, PoolNodes
 from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Decision, Memory
-from balloons.view.claim import Selectors
+from balloons.view.tenancy_and_claim import Selectors
 from tests.counted_work import counting
 from tests.world import NOW, World, a_node, a_pool
 from throttler.kube.node import ZONE_LABEL

@@ -12,12 +12,12 @@ from balloons.api.pool import Mode, PoolNodes
 from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import ApplyObject, Memory, PoolDecision, Reason
-from balloons.view.claim import Tenancy
 from balloons.view.index_and_snapshot import Circumstances, Deployment, Index, PriorityClass
+from balloons.view.tenancy_and_claim import Tenancy
 from tests.world import CLASS, NOW, POOL_KEY, World, a_lane, a_node, a_pool, later, nodes, work
 from throttler.kube.pod import POOL_LABEL, Pod, PodKind
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.lever import Lane
+from throttler.levers.lever_and_reasons import Lane
 
 SETTINGS = ImageSettings()
 

@@ -12,7 +12,7 @@ from balloons.balloon_manifest import ImageSettings, stored_terms
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Decision, Memory
 from balloons.decide.deleted_pools import SWEEP_AFTER_S
-from balloons.view.claim import MOST_TERMS, Term, away_from
+from balloons.view.tenancy_and_claim import MOST_TERMS, Term, away_from
 from tests.world import NOW, World, a_node, a_pool, later, nodes, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.selectors import LabelSelector, Requirement, matches, meets, requirements

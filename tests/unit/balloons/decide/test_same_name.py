@@ -10,8 +10,8 @@ from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import ApplyObject, Decision, DeleteObject, Memory
 from balloons.decide.deleted_pools import SWEEP_AFTER_S
-from balloons.view.claim import Bound, Refusal
 from balloons.view.node_load_and_devices import load_of
+from balloons.view.tenancy_and_claim import Bound, Refusal
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, claim_nodes, later, nodes, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION

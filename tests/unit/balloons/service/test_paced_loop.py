@@ -15,7 +15,7 @@ from balloons.view.index_and_snapshot import Index
 from tests.unit.balloons.service.test_loop import FakeView, FakeWrites
 from tests.world import CLASS, POOL_KEY, a_node, a_pool, work
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.lever import Lane
+from throttler.levers.lever_and_reasons import Lane
 from throttler.service.throttling import ClusterView
 
 pytestmark = pytest.mark.virtual_time

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balloons.view.claim import Tenancy
 from balloons.view.index_and_snapshot import (
     Circumstances,
     Deployment,
@@ -22,6 +21,7 @@ from balloons.view.index_and_snapshot import (
     StoredObject,
 )
 from balloons.view.node_load_and_devices import USUAL_PRIORITY, load_of
+from balloons.view.tenancy_and_claim import Tenancy
 from tests.examples import examples
 from tests.world import a_node, a_pool
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference

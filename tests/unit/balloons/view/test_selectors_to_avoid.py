@@ -3,8 +3,8 @@
 import pytest
 
 from balloons.api.pool import Mode, PoolNodes
-from balloons.view.claim import MOST_TERMS, Claim, Term, away_from, selectors_to_avoid
 from balloons.view.node_load_and_devices import EMPTY
+from balloons.view.tenancy_and_claim import MOST_TERMS, Claim, Term, away_from, selectors_to_avoid
 from tests.world import a_node, a_pool
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.selectors import LabelSelector, Requirement

@@ -13,7 +13,7 @@ from throttler.api.throttle import GROUP, THROTTLE_KIND, THROTTLE_PLURAL, VERSIO
 from throttler.kube import quantities_and_durations, selectors
 from throttler.law.settings import PRESETS
 from throttler.law.verdict import Phase
-from throttler.levers.lever import LeverState
+from throttler.levers.lever_and_reasons import LeverState
 from throttler.service import throttle_status
 
 CRD = crd_and_types.crd_of("jointhrottles")

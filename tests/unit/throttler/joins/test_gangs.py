@@ -15,7 +15,7 @@ from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.taints import Taint
-from throttler.levers.lever import LeverContext
+from throttler.levers.lever_and_reasons import LeverContext
 from throttler.service.decide_throttles import decide_throttles
 
 GATE = "example.com/gate"

@@ -14,7 +14,7 @@ from throttler.kube.quantities_and_durations import count, plural
 from throttler.kube.reasons_and_events import Because, Sentence
 from throttler.law.verdict import ThrottleReason
 from throttler.levers.admission_queue import AdmissionReason
-from throttler.levers.lever import LeverReason
+from throttler.levers.lever_and_reasons import LeverReason
 from throttler.service.throttle_status import StatusReason
 
 REASONS = (Reason, ThrottleReason, LeverReason, AdmissionReason, StatusReason)

@@ -155,7 +155,7 @@ def test_a_pod_with_an_unreadable_quantity_is_an_error_of_its_own() -> None:
                 "labels": {"kube-balloons.github.io/pool": "gpu", "app.kubernetes.io/managed-by": "kube-balloons"},
                 "ownerReferences": [{"kind": "ReplicaSet", "name": "r", "controller": True}],
             },
-            # Its priority is not a balloon's: tests/unit/balloons/view/test_claim.py.
+            # Its priority is not a balloon's: tests/unit/balloons/view/test_tenancy_and_claim.py.
             PodKind.WORK,
         ),
         ({"ownerReferences": [{"kind": "ReplicaSet", "name": "r", "controller": True}]}, PodKind.WORK),

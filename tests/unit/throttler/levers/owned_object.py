@@ -10,7 +10,7 @@ import msgspec
 
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool
-from throttler.levers.lever import How, LeverWrite
+from throttler.levers.lever_and_reasons import How, LeverWrite
 
 Json = dict[str, Any]
 Path = tuple[str, ...]

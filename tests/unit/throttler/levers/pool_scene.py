@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from throttler.kube.karpenter import NodeClaim, NodePool
-from throttler.levers.lever import LeverBudget
+from throttler.levers.lever_and_reasons import LeverBudget
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CAPACITY = {"cpu": "8", "memory": "32Gi"}

@@ -15,7 +15,7 @@ from throttler.levers.admission_queue import (
     let_in,
     why_let_in,
 )
-from throttler.levers.lever import Clocks, LeverBudget, LeverState
+from throttler.levers.lever_and_reasons import Clocks, LeverBudget, LeverState
 
 LIMIT_S = 100.0
 AGES = st.lists(st.floats(0, 300), max_size=40)

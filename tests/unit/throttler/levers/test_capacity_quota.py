@@ -21,7 +21,7 @@ from throttler.levers.capacity_quota import (
     decide_capacity_quota,
     is_quota_taken_up,
 )
-from throttler.levers.lever import (
+from throttler.levers.lever_and_reasons import (
     ANY_TIME,
     THROTTLE_LABEL,
     Clocks,

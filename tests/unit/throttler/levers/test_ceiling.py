@@ -16,7 +16,7 @@ from throttler.levers.ceiling import (
     Uptake,
     is_pool_taken_up,
 )
-from throttler.levers.lever import (
+from throttler.levers.lever_and_reasons import (
     TURN_S,
     Holder,
     LeverBudget,

@@ -10,7 +10,7 @@ from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
 from throttler.kube.quantities_and_durations import format_milli, parse_quantity
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.capacity_quota import QuotaMemory, QuotaView, decide_capacity_quota
-from throttler.levers.lever import Holder
+from throttler.levers.lever_and_reasons import Holder
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
 from throttler.levers.saved_limits import restore

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
-from throttler.levers.lever import THROTTLE_LABEL, Holder, LeverDecision, LeverState, LeverWrite
+from throttler.levers.lever_and_reasons import THROTTLE_LABEL, Holder, LeverDecision, LeverState, LeverWrite
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, OUR_ANNOTATIONS, restore

@@ -12,7 +12,15 @@ from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.cluster_autoscaler import MAX_SIZE, MIN_SIZE, AutoscalerStatus, MachineDeployment, NodeGroup
 from throttler.levers.ceiling import RoomSearch
-from throttler.levers.lever import Clocks, LeverBudget, LeverContext, LeverDecision, LeverScene, LeverState, LeverWrite
+from throttler.levers.lever_and_reasons import (
+    Clocks,
+    LeverBudget,
+    LeverContext,
+    LeverDecision,
+    LeverScene,
+    LeverState,
+    LeverWrite,
+)
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS, MachineDeploymentMemory
 from throttler.levers.saved_limits import restore
 

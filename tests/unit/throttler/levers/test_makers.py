@@ -7,7 +7,7 @@ from tests.unit.throttler.levers.pool_scene import a_pool, room, term
 from throttler.joins.demand import Crowd
 from throttler.kube.pod import Scheduling
 from throttler.kube.selectors import Requirement
-from throttler.levers.lever import Holder
+from throttler.levers.lever_and_reasons import Holder
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import Makers, WaitingWork, may_make
 

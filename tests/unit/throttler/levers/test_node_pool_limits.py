@@ -11,7 +11,7 @@ from throttler.joins.demand import Crowd
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.pod import Scheduling
 from throttler.kube.quantities_and_durations import Resources
-from throttler.levers.lever import (
+from throttler.levers.lever_and_reasons import (
     EPOCH_ANNOTATION,
     HOLDER_ANNOTATION,
     THROTTLE_LABEL,

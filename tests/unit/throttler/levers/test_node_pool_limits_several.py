@@ -14,7 +14,7 @@ from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.pod import Scheduling
 from throttler.kube.quantities_and_durations import Resources
 from throttler.kube.selectors import LabelSelector, Requirement
-from throttler.levers.lever import (
+from throttler.levers.lever_and_reasons import (
     Clocks,
     Holder,
     LeverContext,

@@ -22,7 +22,7 @@ from throttler.kube.node import KARPENTER_POOL_LABEL
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.kube.taints import Toleration
-from throttler.levers.lever import (
+from throttler.levers.lever_and_reasons import (
     Clocks,
     Holder,
     LeverContext,

@@ -6,7 +6,7 @@ import pytest
 
 from throttler.kube.metadata import OwnedMetadata
 from throttler.kube.quantities_and_durations import QuantityError
-from throttler.levers.lever import Holder
+from throttler.levers.lever_and_reasons import Holder
 from throttler.levers.saved_limits import (
     SavedLimits,
     amount_of,

@@ -19,7 +19,15 @@ from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector
 from throttler.kube.taints import Taint, Toleration
 from throttler.levers.admission_queue import AdmissionReason
-from throttler.levers.lever import Clocks, How, LeverBudget, LeverContext, LeverDecision, LeverScene, LeverState
+from throttler.levers.lever_and_reasons import (
+    Clocks,
+    How,
+    LeverBudget,
+    LeverContext,
+    LeverDecision,
+    LeverScene,
+    LeverState,
+)
 from throttler.levers.scheduling_gate import (
     APART_S,
     PACED_GATE,

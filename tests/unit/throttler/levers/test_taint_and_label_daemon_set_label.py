@@ -7,7 +7,7 @@ from tests.world import a_node
 from throttler.api.throttle import LabelLever
 from throttler.kube.node import Node
 from throttler.levers.admission_queue import HeldSince
-from throttler.levers.lever import Clocks, How, LeverBudget, LeverDecision, LeverState
+from throttler.levers.lever_and_reasons import Clocks, How, LeverBudget, LeverDecision, LeverState
 from throttler.levers.taint_and_label import DAEMON_SET_LABEL
 
 KEY = "example.com/daemons"

@@ -15,7 +15,15 @@ from throttler.kube.node import Node
 from throttler.kube.selectors import LabelSelector
 from throttler.kube.taints import Taint
 from throttler.levers.admission_queue import HeldSince
-from throttler.levers.lever import Clocks, How, LeverBudget, LeverContext, LeverDecision, LeverScene, LeverState
+from throttler.levers.lever_and_reasons import (
+    Clocks,
+    How,
+    LeverBudget,
+    LeverContext,
+    LeverDecision,
+    LeverScene,
+    LeverState,
+)
 from throttler.levers.taint_and_label import DAEMON_SET_LABEL, LONGEST_TAINT_S, STARTUP_TAINT, NodeMark
 
 KEY = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons"

@@ -15,7 +15,7 @@ from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import Scheduling
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.kube.taints import Taint
-from throttler.levers.lever import LeverState
+from throttler.levers.lever_and_reasons import LeverState
 from throttler.levers.node_pool_limits import unpaced_pools
 from throttler.levers.pool_shares import is_of, may_make
 from throttler.levers.scheduling_gate import PACED_GATE

@@ -27,7 +27,7 @@ from throttler.kube.karpenter import NodePool
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.kube.taints import Taint, Toleration
 from throttler.law.govern import govern
-from throttler.levers.lever import THROTTLE_LABEL, Lane, LeverState, PoolGrowth
+from throttler.levers.lever_and_reasons import THROTTLE_LABEL, Lane, LeverState, PoolGrowth
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.decide_throttles import Memories, TickView, Turn, decide_throttles

@@ -12,7 +12,7 @@ from tests.unit.throttler.service.test_restore_all import MOVED
 from throttler.kube.election import HAND_OVER_S
 from throttler.kube.errors import ApiError, ForbiddenError, ServerError
 from throttler.kube.lease import LEASE_NAME, Elector, ElectorSettings
-from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL
+from throttler.levers.lever_and_reasons import HOLDER_ANNOTATION, THROTTLE_LABEL
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.service import restore_all as room
 from throttler.service.restore_all import LOOK_S, InForce

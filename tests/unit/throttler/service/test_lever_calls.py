@@ -20,7 +20,7 @@ from throttler.kube.errors import (
 )
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.reasons_and_events import because
-from throttler.levers.lever import How, LeverReason, LeverWrite
+from throttler.levers.lever_and_reasons import How, LeverReason, LeverWrite
 from throttler.service.lever_calls import LeverWriteOutcome, LeverWriter, outcome_of, resource_of
 
 

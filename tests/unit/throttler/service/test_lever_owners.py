@@ -9,7 +9,7 @@ from tests.unit.throttler.service.throttle_scene import QUOTAS_SERVED, a_throttl
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool
-from throttler.levers.lever import THROTTLE_LABEL
+from throttler.levers.lever_and_reasons import THROTTLE_LABEL
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, SavedLimits
 from throttler.service.all_levers import leftover_writes
 from throttler.service.decide_throttles import decide_throttles

@@ -17,7 +17,7 @@ from tests.unit.throttler.service.throttle_scene import (
     refused,
 )
 from throttler.kube.pod import Scheduling
-from throttler.levers.lever import LeverWrite
+from throttler.levers.lever_and_reasons import LeverWrite
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.lever_calls import LeverWriteOutcome, WriteResult
 from throttler.service.throttle_write_queue import AT_ONCE, ThrottleWrites

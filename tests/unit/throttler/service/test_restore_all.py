@@ -10,7 +10,7 @@ import pytest
 from tests.unit.throttler.service.fake_writable_cluster import FakeCluster
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.kube.errors import ForbiddenError, UnreachableError
-from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL
+from throttler.levers.lever_and_reasons import HOLDER_ANNOTATION, THROTTLE_LABEL
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, SavedLimits
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.restore_all import GIVE_BACK_S, restore_all

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.throttler.service.throttle_scene import a_pool, a_throttle
 from throttler.kube.karpenter import NodePool
-from throttler.levers.lever import EPOCH_ANNOTATION, HOLDER_ANNOTATION
+from throttler.levers.lever_and_reasons import EPOCH_ANNOTATION, HOLDER_ANNOTATION
 from throttler.service import restore_all as room
 from throttler.service.restore_all import DRAIN_S, LOOK_AGAIN_S, GivenBack, InForce
 

@@ -15,7 +15,7 @@ from throttler.joins.joins import JoinWorld
 from throttler.kube.cluster_autoscaler import MAX_SIZE, MachineDeployment
 from throttler.kube.node import KARPENTER_POOL_LABEL
 from throttler.kube.taints import Taint
-from throttler.levers.lever import TURN_S, LeverWrite
+from throttler.levers.lever_and_reasons import TURN_S, LeverWrite
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.decide_throttles import Memories, Turn, decide_throttles
 

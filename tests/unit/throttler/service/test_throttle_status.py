@@ -18,7 +18,7 @@ from throttler.kube.write_queue_and_status import status_manifest
 from throttler.law.law_memory import Learned
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.admission_queue import AdmissionReason
-from throttler.levers.lever import LeverDecision, LeverState
+from throttler.levers.lever_and_reasons import LeverDecision, LeverState
 from throttler.service.throttle_status import Findings, next_status
 from throttler.service.throttle_watches import THROTTLES
 from throttler.signals.reading import Reading, Signals, SilentServer

@@ -9,7 +9,7 @@ from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.api.throttle import LeverStatus, ThrottleStatus
 from throttler.kube.reasons_and_events import EVENTS_PER_MIN, Because, because
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
-from throttler.levers.lever import LeverDecision, LeverReason, LeverState
+from throttler.levers.lever_and_reasons import LeverDecision, LeverReason, LeverState
 from throttler.service.decide_throttles import Findings, Turn
 from throttler.service.throttle_status import ThrottleAnnouncer
 

@@ -11,7 +11,7 @@ from balloons.service.metrics import Metrics
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.reasons_and_events import because
-from throttler.levers.lever import How, LeverDecision, LeverReason, LeverState, LeverWrite
+from throttler.levers.lever_and_reasons import How, LeverDecision, LeverReason, LeverState, LeverWrite
 from throttler.service.decide_throttles import Findings, Turn
 from throttler.service.lever_calls import LeverWriteOutcome, WriteResult
 from throttler.service.throttle_write_queue import AT_ONCE, RESTS_S, TOLD_S, UNSEEN_S, Place, ThrottleWrites, version_of

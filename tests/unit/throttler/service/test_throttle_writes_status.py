@@ -14,7 +14,7 @@ from throttler.kube.kube_client import KubeClient
 from throttler.kube.reasons_and_events import EVENT_PERIOD_S, because
 from throttler.kube.write_queue_and_status import LATE_S
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
-from throttler.levers.lever import LeverDecision, LeverState
+from throttler.levers.lever_and_reasons import LeverDecision, LeverState
 from throttler.service.decide_throttles import Findings, Turn
 from throttler.service.throttle_status import ThrottleAnnouncer
 from throttler.service.throttle_write_queue import COUNTS_PERIOD_S, FAILED_REST_S, ThrottleStatusWriter

@@ -23,7 +23,7 @@ from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.taints import Taint
 from throttler.kube.watch_set import CacheState
 from throttler.law.verdict import Phase
-from throttler.levers.lever import THROTTLE_LABEL, Lane
+from throttler.levers.lever_and_reasons import THROTTLE_LABEL, Lane
 from throttler.levers.node_pool_limits import NODE_POOL_LIMITS
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.levers.scheduling_gate import PACED_GATE

@@ -13,7 +13,7 @@ from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import LimitedObject, Metadata, ObjectKey
 from throttler.kube.watch_set import CacheState
-from throttler.levers.lever import Clocks, LeverScene, LeverWrite
+from throttler.levers.lever_and_reasons import Clocks, LeverScene, LeverWrite
 from throttler.service.decide_throttles import TickView, Turn
 from throttler.service.throttle_write_queue import Place
 from throttler.signals.reading import Reading, Signals

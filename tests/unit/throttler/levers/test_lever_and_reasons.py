@@ -11,7 +11,7 @@ from tests.unit.throttler.service.throttle_scene import a_throttle
 from tests.world import a_node, work
 from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.pod import Scheduling
-from throttler.levers.lever import (
+from throttler.levers.lever_and_reasons import (
     EPOCH_ANNOTATION,
     HOLDER_ANNOTATION,
     Clocks,

@@ -16,9 +16,9 @@ from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolStatus, Schedule
 from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Decision, Memory, Reason
-from balloons.view.claim import Bound, Claim, Selectors, Tenancy, deployment_name, is_of_its_pool
 from balloons.view.index_and_snapshot import Circumstances, Deployment, Index, RefusedPool, Snapshot
 from balloons.view.node_load_and_devices import load_of
+from balloons.view.tenancy_and_claim import Bound, Claim, Selectors, Tenancy, deployment_name, is_of_its_pool
 from tests.world import NOW, World, a_node, a_pool, claim_nodes, later, nodes, work
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import Shared
@@ -355,7 +355,7 @@ def test_all_pools_that_select_a_node_are_found_the_first_of_them_first(
 
 def test_nodes_that_come_and_go_for_months_are_not_all_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a selector reads host names no two nodes are alike."""
-    monkeypatch.setattr("balloons.view.claim.MOST_KNOWN", 10)
+    monkeypatch.setattr("balloons.view.tenancy_and_claim.MOST_KNOWN", 10)
     pool = a_pool(nodes=EVERY_NODE)
     selectors = Selectors([pool])
     assert {selectors.of(a_node(f"n{number}").labels) for number in range(100)} == {(pool.key,)}
