@@ -66,8 +66,11 @@ _PLAIN = re.compile(
 """What may stand in quotes: hashes, resources and amounts, Kubernetes' own domains."""
 _OF_CONTAINERS = re.compile(r"\b[Cc]ontainers?\b[^.;,]*")
 """What of a message speaks of containers. Elsewhere their names may be any word: `main`, `app`, `node`."""
-_GROUP_NAME = re.compile(r"(?im)^([ -]*name: *)(.+?) *$")
-"""A node group, in what cluster-autoscaler says of itself."""
+_STATUS_LINE = re.compile(r"([ -]*([A-Za-z]+): *)(.*)")
+_SAID_IN_WORDS = frozenset({"status", "autoscalerStatus"})
+_COUNT_OR_TIME = re.compile(r"[-+0-9.: TUCZ\"']*")
+"""Lines of what cluster-autoscaler says of itself: names of groups, words of its own, and what tells nothing but counts
+and times. Anything else is a message of its cloud's, which may go on in the next line."""
 _VOCABULARY = frozenset(
     """apiVersion kind type reason phase effect operator topologyKey whenUnsatisfiable key resourceVersion uid
     creationTimestamp deletionTimestamp eventTime lastTransitionTime preemptionPolicy""".split()  # noqa: SIM905
@@ -132,7 +135,18 @@ class _Hashing:
 
     def groups(self, status: str) -> str:
         """What cluster-autoscaler says: the names of its node groups are their clouds' and their users'."""
-        return self.words(_GROUP_NAME.sub(lambda match: match[1] + self.group(match[2].strip("'\"")), status))
+        return "\n".join(map(self._status_line, status.split("\n")))
+
+    def _status_line(self, line: str) -> str:
+        match = _STATUS_LINE.fullmatch(line)
+        if match is None:
+            said = line.strip()
+            return line.replace(said, self.whole(said)) if said else line
+        before, key, value = match.groups()
+        if key.lower() == "name":
+            return before + self.group(value.strip(" '\""))
+        is_told = _COUNT_OR_TIME.fullmatch(value) or (key in _SAID_IN_WORDS and value.isalpha())
+        return line if is_told else before + self.whole(value)
 
     def group(self, name: str) -> str:
         """A node group's name; what its nodes are labelled with stands in it as before, and tells whose it is."""

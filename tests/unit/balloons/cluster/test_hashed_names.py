@@ -245,6 +245,24 @@ def test_what_the_autoscaler_says_of_its_groups_is_read_as_before() -> None:
     assert len({group.name for group in after.groups}) == 2
 
 
+def test_what_the_cloud_says_of_a_node_group_is_not_left_in_its_status() -> None:
+    """It names machines, the cluster, and the project or the account."""
+    message = "    errorMessage: 'Instance ''gke-acme-gpu-0a-x1'' creation failed: The zone ''projects/acme-prod/zones/"
+    folded = "      eu-1b'' does not have enough resources. project: acme'"
+    backoff = (
+        f"  scaleUp:\n    backoffInfo:\n      errorCode: OUT_OF_RESOURCES\n  {message}\n{folded}\n    status: Backoff\n"
+    )
+    said = STATUS.replace("  name: globex-gpu-asg\n", f"  name: globex-gpu-asg\n{backoff}")
+    config_map = {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"}}
+    seen = cluster({kinds.AUTOSCALER_STATUS: [{**config_map, "data": {"status": said}}]})
+    (raw,) = hashed(seen, KEY).listed(kinds.AUTOSCALER_STATUS).objects
+    assert [word for word in ("acme", "globex", "gke-", "projects/") if word.encode() in raw] == []
+    told, before = read_status(msgspec.json.decode(raw)["data"]["status"]), read_status(STATUS)
+    assert told is not None
+    assert before is not None
+    assert (told.at_s, [g.target for g in told.groups]) == (before.at_s, [g.target for g in before.groups])
+
+
 def in_group(name: str, pool: str) -> dict[str, object]:
     return {
         "metadata": {"name": name, "labels": {"cloud.google.com/gke-nodepool": pool}},
