@@ -43,6 +43,7 @@ MOST_OBJECTS = 250_000
 """Of one kind: above what the largest known clusters hold of pods; more are left out of a list and counted."""
 LONGEST_WHY = 200
 """Characters of why an object cannot be decoded."""
+AUTOSCALERS = ("cluster-autoscaler", "karpenter")
 T = TypeVar("T")
 UNREADABLE = (msgspec.MsgspecError, QuantityError, UnicodeDecodeError, RecursionError)
 """What decoding one object may raise."""
@@ -295,7 +296,9 @@ def _components(cluster: SeenCluster) -> tuple[dict[str, Component], set[str]]:
     for pod in _system_pods(cluster):
         running |= {component.name: component for component in _in_pod_spec(pod, part(pod, "spec"))}
     for deployment in cluster.plain(kinds.DEPLOYMENTS):
-        programs = {own.name: own for own in _in_pod_spec(deployment, part(deployment, "spec", "template", "spec"))}
+        # Other programs in Deployments are of clusters that this one hosts, or schedulers beside its own.
+        every = _in_pod_spec(deployment, part(deployment, "spec", "template", "spec"))
+        programs = {own.name: own for own in every if own.name in AUTOSCALERS}
         if whole(deployment, "spec", "replicas") == 0:
             stopped |= programs.keys()
         else:

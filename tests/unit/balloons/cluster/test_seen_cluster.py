@@ -211,6 +211,14 @@ def test_the_controller_managers_flags_come_from_its_static_pod() -> None:
     assert found.flags == {"kube-api-qps": "50"}
 
 
+def test_what_runs_for_other_clusters_or_beside_the_scheduler_is_not_taken_for_the_clusters_own() -> None:
+    """Clusters host the control planes of others, and charts bring schedulers of their own."""
+    names = ("kube-controller-manager", "kube-scheduler")
+    hosted = [deployment(name, f"registry.k8s.io/{name}:v1.30.1", args=["--kube-api-qps=400"]) for name in names]
+    found = detect(cluster({kinds.DEPLOYMENTS: hosted}))
+    assert (found.controller_manager, found.scheduler) == (None, None)
+
+
 def test_what_could_not_be_read_is_said_and_what_is_not_served_is_not_missing() -> None:
     lists = {
         "pods": Listed(unread=Unread.FORBIDDEN, message="pods is forbidden"),
