@@ -31,8 +31,8 @@ from msgspec import Meta
 
 from balloons.cluster.kinds import ALL_KINDS, KIND_BY_NAME, Kind, kept
 from balloons.cluster.seen_cluster import MOST_OBJECTS, Listed, SeenCluster, Unread, minor_of
-from throttler.kube.decoding import READ_ERRORS
 from throttler.kube.errors import (
+    READ_ERRORS,
     ApiError,
     AttemptTimeoutError,
     ForbiddenError,

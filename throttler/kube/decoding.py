@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 
 import msgspec
 
-from throttler.kube.errors import UndecodableError, cut, error_from_status_object
+from throttler.kube.errors import READ_ERRORS, UndecodableError, cut, error_from_status_object
 
 Key = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
@@ -36,9 +36,6 @@ class Wire(Protocol):
 
 
 W = TypeVar("W", bound=Wire)
-
-READ_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
-"""What msgspec raises on hostile input: broken JSON, wrong types, nesting without end, broken UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)

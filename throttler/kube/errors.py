@@ -13,7 +13,8 @@ import msgspec
 MESSAGE_LIMIT = 600
 """Characters kept of a server's message: enough for a CEL refusal, too short for a web page."""
 
-
+READ_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+"""What msgspec raises on hostile input: broken JSON, wrong types, nesting without end, broken UTF-8."""
 WEBHOOK_WORDS = ("admission webhook", "failed calling webhook", "conversion webhook")
 """In which an API server says that a webhook, and not itself, failed or refused a request."""
 
@@ -153,7 +154,7 @@ def _read_status(body: bytes) -> _Status:
     """The Status in `body`; what is not one (a proxy's page) becomes a short message."""
     try:
         return _status_decoder.decode(body)
-    except (msgspec.MsgspecError, RecursionError):
+    except READ_ERRORS:
         return _Status(message=body[:MESSAGE_LIMIT].decode("utf-8", "replace"))
 
 

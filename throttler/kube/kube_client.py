@@ -19,8 +19,9 @@ from asyncio_throttle import Throttler
 from tenacity import AsyncRetrying, RetryCallState
 
 from throttler.kube.connection import SERVICE, Connection, CredentialKeeper, ServerClock, user_agent
-from throttler.kube.decoding import READ_ERRORS, ListPage, PageDecoder, RawPage, Wire, raw_page
+from throttler.kube.decoding import ListPage, PageDecoder, RawPage, Wire, raw_page
 from throttler.kube.errors import (
+    READ_ERRORS,
     SHORTEST_WAIT_S,
     ApiError,
     AttemptTimeoutError,

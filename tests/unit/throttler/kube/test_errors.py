@@ -40,7 +40,16 @@ def test_each_status_has_its_error(status, reason, kind):
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"<html>" + b"x" * 100_000, b"[" * 50_000, b"\xff\xfe", b"null", b'{"message": 1}']
+    "body",
+    [
+        b"",
+        b"<html>" + b"x" * 100_000,
+        b"[" * 50_000,
+        b"\xff\xfe",
+        b"null",
+        b'{"message": 1}',
+        b'{"message": "Stra\xdfe"}',
+    ],
 )
 def test_a_body_that_is_no_status_becomes_a_short_message(body):
     error = answer(502, body)
