@@ -135,7 +135,15 @@ class _Status(msgspec.Struct):
     details: _StatusDetails | None = None
 
 
+class _Outcome(_Status):
+    kind: str = ""
+    status: str = ""
+
+
 _status_decoder = msgspec.json.Decoder(_Status)
+_outcome_decoder = msgspec.json.Decoder(_Outcome)
+LONGEST_STATUS_BYTES = 64 * 1024
+"""What is longer is no Status but what was asked for: a list has megabytes."""
 
 
 def error_from_answer(status: int, headers: Mapping[str, str], body: bytes, now: datetime) -> ApiError:
@@ -148,6 +156,21 @@ def error_from_status_object(body: bytes | msgspec.Raw) -> ApiError:
     """The error for a Status object inside a watch stream."""
     answered = _read_status(bytes(body))
     return _error(answered.code or 500, answered, None)
+
+
+def failure_in(body: bytes) -> ApiError | None:
+    """The failure that the body of a 200 tells: a proxy may lose the server's status.
+
+    It would be read as a list of nothing, or as a write that was done.
+    """
+    if len(body) > LONGEST_STATUS_BYTES or b'"Failure"' not in body:
+        return None
+    try:
+        answered = _outcome_decoder.decode(body)
+    except READ_ERRORS:
+        return None
+    is_failure = (answered.kind, answered.status) == ("Status", "Failure")
+    return _error(answered.code or 500, answered, None) if is_failure else None
 
 
 def _read_status(body: bytes) -> _Status:

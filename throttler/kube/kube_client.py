@@ -35,6 +35,7 @@ from throttler.kube.errors import (
     cut,
     date_of,
     error_from_answer,
+    failure_in,
 )
 from throttler.kube.requests import (
     DRY_RUN,
@@ -244,6 +245,9 @@ class Caller:
                 answer.code, answer.size_bytes = str(response.status), len(body)
                 if not 200 <= response.status < 300:
                     raise error_from_answer(response.status, response.headers, body, date or datetime.now(UTC))
+                if (failure := failure_in(body)) is not None:
+                    answer.code = str(failure.status)
+                    raise failure
         except (UnauthorizedError, TlsRefusedError) as error:
             error.is_cured = await self.credentials.renew(used)
             raise

@@ -33,7 +33,7 @@ from throttler.kube.election import (
     Record,
     next_step,
 )
-from throttler.kube.errors import ApiError, ConflictError, NotFoundError
+from throttler.kube.errors import ApiError, ConflictError, NotFoundError, UndecodableError
 from throttler.kube.kube_client import AttemptObserver, KubeClient, decode, ignore_attempt, open_client
 from throttler.kube.metadata import VersionMetadata
 from throttler.kube.requests import LEASES
@@ -261,7 +261,10 @@ class Elector:
         """Write ourselves in, or on. What counts is when the request was begun, not when it was answered."""
         begun_at = self._clock()
         body = await self._write(self._settings.identity, self._election.next_epoch(self._least_epoch))
-        self._election = self._election.wrote(record_in(body), begun_at)
+        record = record_in(body)
+        if record.holder != self._settings.identity:
+            raise UndecodableError("the answer to our write of the Lease does not name us")
+        self._election = self._election.wrote(record, begun_at)
 
     @property
     def _holder(self) -> str:

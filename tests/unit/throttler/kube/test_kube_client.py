@@ -108,6 +108,22 @@ async def test_only_passing_failures_are_retried(fault, attempts):
     assert len(api.sent) == attempts
 
 
+async def test_a_failure_that_comes_with_a_status_of_200_is_one():
+    """Some proxies answer so. Of its body a list of nothing would be made, as if all nodes were gone."""
+    body = {"kind": "Status", "metadata": {}, "status": "Failure", "message": "upstream is away", "code": 503}
+    api = api_that_answers(*(FakeResponse(200, json.dumps(body).encode()) for _ in range(2)))
+    codes: list[str] = []
+    client = client_for(api, observer=lambda attempt: codes.append(attempt.code))
+    with pytest.raises(ServerError, match="upstream is away"):
+        await anext(client.pages(PODS, Identity))
+    assert codes == ["503", "503"]
+
+
+async def test_a_success_in_words_is_none_the_worse():
+    done = b'{"kind":"Status","metadata":{},"status":"Success","details":{"name":"Failure"}}'
+    assert await client_for(api_that_answers(FakeResponse(200, done))).delete(THINGS, "n", uid="u") == done
+
+
 calls = {
     "create": lambda client: client.create(THINGS, {"metadata": {"name": "n"}}),
     "json patch": lambda client: client.patch(THINGS, [], "n", kind=PatchKind.JSON),

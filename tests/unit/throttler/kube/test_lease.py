@@ -278,6 +278,21 @@ async def test_a_lease_that_could_not_be_made_is_made_at_the_next_look() -> None
     assert replica.elector.epoch == 1
 
 
+@pytest.mark.parametrize("answer", [b"{}", b'{"kind":"Status","metadata":{},"status":"Success"}'])
+async def test_nobody_leads_by_an_answer_that_does_not_name_him(answer: bytes) -> None:
+    scene = Scene()
+    leader, other = await scene.two()
+    leader.kill()
+
+    async def say(*args: Any) -> bytes:
+        return answer
+
+    other.patch = say  # type: ignore[method-assign]
+    await asyncio.sleep(60)
+    assert other.changes == 0
+    assert scene.spec["holderIdentity"] == "a"
+
+
 async def test_nothing_is_sent_before_the_first_decision() -> None:
     scene = Scene()
     replica = scene.replica("a")
