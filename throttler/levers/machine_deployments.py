@@ -9,6 +9,7 @@ Of several MachineDeployments nobody can know which one the autoscaler takes for
 One that has room and orders nothing while nodes are waited for leaves it to the others.
 """
 
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -143,8 +144,8 @@ def _shares(looks: Sequence["GroupCeiling"], budget: int, context: LeverContext)
     One place goes to a group that ordered nothing, so that it is seen when it has machines again.
     """
     keys = [look.group.key for look in looks]
-    begin = context.turn % len(keys) if keys else 0
-    turn = [str(key) for key in (*keys[begin:], *keys[:begin])]
+    turn = deque(map(str, keys))
+    turn.rotate(-context.turn)
     usable = {str(look.group.key): look for look in looks if not look.is_full}
     good = [name for name, look in usable.items() if not look.memory.search.is_dry(context.now_s)]
     probed = [name for name in usable if name not in good] if budget > len(good) else []

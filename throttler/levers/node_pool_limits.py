@@ -363,7 +363,9 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
         # Those that stand where they admit just as many machines: machines that register move the usage a little
         # (estimates become real sizes), and each write is a request.
         steady: Resources = {
-            name: in_force[name] if milli <= in_force.get(name, -1) < milli + smallest.get(name, 0) else milli
+            name: in_force[name]
+            if name in in_force and milli <= in_force[name] < milli + smallest.get(name, 0)
+            else milli
             for name, milli in wanted.items()
         }
         return steady, figures.usage

@@ -218,10 +218,12 @@ def test_a_ceiling_is_written_in_the_version_in_which_the_object_was_read() -> N
 
 def test_while_nobody_sees_the_ceiling_that_stands_is_shown() -> None:
     pool = Pool({"cpu": "400"})
+    pool.server.observed()
     assert pool.look(0.0).ceiling == "cpu 56, memory 240Gi"
     blind = pool.look(5.0, allowance=9, may_move=False)
     assert (blind.ceiling, blind.original) == ("cpu 56, memory 240Gi", "cpu 400, memory none")
     assert blind.writes == ()
+    assert pool.look(60.0).state is LeverState.PENDING, "that it is not taken up nobody could see before"
 
 
 def test_limits_that_somebody_took_off_with_our_annotation_are_gone_for_good() -> None:

@@ -13,6 +13,7 @@ from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.cluster_autoscaler import MAX_SIZE, MIN_SIZE, AutoscalerStatus, MachineDeployment, NodeGroup
 from throttler.levers.ceiling import RoomSearch
 from throttler.levers.lever_and_reasons import (
+    TURN_S,
     Clocks,
     LeverBudget,
     LeverContext,
@@ -300,6 +301,14 @@ def test_several_share_the_allowance() -> None:
     story = Story(body("a"), body("b"), body("c", size="4"))
     story.look(room(allowance=7))
     assert (story.size("a"), story.size("b"), story.size("c")) == ("8", "7", "4")
+
+
+@pytest.mark.parametrize(("turn", "sizes"), [(0, ("5", "4", "4")), (1, ("4", "5", "4")), (3, ("5", "4", "4"))])
+def test_a_single_place_goes_to_each_in_turn(turn: int, sizes: tuple[str, ...]) -> None:
+    """Else a group that cannot order would keep it from the others."""
+    story = Story(*map(body, "abc"))
+    story.look(room(allowance=1), turn * TURN_S)
+    assert tuple(map(story.size, "abc")) == sizes
 
 
 @pytest.mark.parametrize("waiting", [1, 10])
