@@ -248,6 +248,8 @@ def _said(names: frozenset[str], labels: Labels) -> list[str]:
 
 MOST_WORDS = 32
 """A label's value has 63 characters at most."""
+AKS = "aks"
+"""Before the name of a Windows pool in that of its scale set, without a hyphen: Windows' host names are short."""
 
 
 def names_within(name: str, texts: Mapping[str, Sequence[str]]) -> list[str]:
@@ -261,6 +263,8 @@ def names_within(name: str, texts: Mapping[str, Sequence[str]]) -> list[str]:
         for begin in range(len(words))
         for count in range(1, min(MOST_WORDS, len(words) - begin) + 1)
     }
+    if len(words) == 1:
+        rows.add(name.lower().removeprefix(AKS))
     return [text for row in rows for text in texts.get(row, ()) if text]
 
 

@@ -96,7 +96,8 @@ GROUP_LABELS = (
     "kops.k8s.io/instancegroup",
 )
 """Labels by which clouds say of which group a node is. The value is a part of the group's name, as in the ASG
-`eks-NAME-UUID`, the MIG `gke-CLUSTER-NAME-HASH-grp` and the scale set `aks-NAME-NUMBER-vmss`."""
+`eks-NAME-UUID`, the MIG `gke-CLUSTER-NAME-HASH-grp` and the scale sets `aks-NAME-NUMBER-vmss` and, of
+Windows, `aksNAME`."""
 POOL_LABELS = (KARPENTER_POOL_LABEL, *GROUP_LABELS, INSTANCE_TYPE_LABEL)
 """By the first of these that a node has it is grouped: node pools of the autoscalers and clouds, else its size."""
 CA_KEEP_ANNOTATION = "cluster-autoscaler.kubernetes.io/scale-down-disabled"

@@ -172,6 +172,19 @@ def test_pools_whose_groups_are_equally_large_have_a_bound_each() -> None:
     assert [beyond for beyond, _ in stopped({"a": 7, "b": 6}, inputs.pools)] == [1]
 
 
+def test_a_windows_pool_of_aks_is_bounded_by_its_own_scale_set() -> None:
+    text = "".join(
+        f"- name: {name}\n  health:\n    maxSize: {most}\n" for name, most in (("akswin", 3), ("aks-lin-1-vmss", 9))
+    )
+    config_map = {
+        "metadata": meta("cluster-autoscaler-status", "kube-system"),
+        "data": {"status": f"nodeGroups:\n{text}"},
+    }
+    nodes = [node(pool, metadata={"labels": {"kubernetes.azure.com/agentpool": pool}}) for pool in ("win", "lin")]
+    pools = plan_inputs(cluster({kinds.NODES: nodes, kinds.AUTOSCALER_STATUS: [config_map]})).pools
+    assert {pool.name: [ceiling.nodes for ceiling in pool.ceilings] for pool in pools} == {"win": [3], "lin": [9]}
+
+
 @pytest.mark.parametrize("gpus", [None, "0", "7"])
 def test_a_newest_node_whose_gpus_are_not_there_does_not_speak_for_those_to_come(gpus: str | None) -> None:
     """Without Karpenter a node is Ready before its device plugin runs: jobs were said to fit nowhere."""

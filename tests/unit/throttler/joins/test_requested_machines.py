@@ -47,6 +47,7 @@ def node(name: str, pool: str, **labels: str) -> Node:
         (GPU_MIG, GKE, "gpu"),
         ("aks-gpu-12345678-vmss", "kubernetes.azure.com/agentpool", "gpu"),
         ("aks-gpu-12345678-vmss", "agentpool", "gpu"),
+        ("aksgpu", "kubernetes.azure.com/agentpool", "gpu"),
         ("nodes-eu-1a.k8s.example.com", "kops.k8s.io/instancegroup", "nodes-eu-1a"),
     ],
 )
