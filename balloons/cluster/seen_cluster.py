@@ -108,7 +108,8 @@ class SeenCluster:
     def naming(self, kind: Kind, name: str) -> Iterator[dict[str, Any]]:
         """Those in which this name stands somewhere, as plain data: of 150,000 pods, which take a gigabyte once they
         are decoded, a few are about one node."""
-        word = msgspec.json.encode(name)
+        # A name from a command line may hold bytes that are no text; no object is called so.
+        word = msgspec.json.encode(name.encode(errors="replace").decode())
         return (_object(text) for text in self.listed(kind).objects if word in text)
 
     def only(self, wanted: Iterable[Kind]) -> "SeenCluster":

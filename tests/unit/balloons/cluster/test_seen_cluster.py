@@ -90,6 +90,11 @@ def test_objects_come_in_types_and_a_broken_one_is_left_out() -> None:
     assert [pod.deletion_cost for pod in seen_cluster.pods(seen)] == [-5]
 
 
+@pytest.mark.parametrize(("name", "count"), [("n1", 1), ("n", 0), ('n1"', 0), ("n1\udcff", 0)])
+def test_objects_are_found_by_a_name_in_them(name: str, count: int) -> None:
+    assert len(list(cluster({kinds.NODES: [NODE]}).naming(kinds.NODES, name))) == count
+
+
 def test_a_pool_that_breaks_a_rule_says_why() -> None:
     seen = cluster(
         {kinds.BALLOON_POOLS: [{"metadata": {"name": "p", "namespace": "ml"}, "spec": {"mode": "Sideways"}}]}
