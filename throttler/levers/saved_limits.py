@@ -96,9 +96,11 @@ def taken_in(
     would take it away.
     """
     current = limits or {}
-    kept = mark or SavedLimits(original={}, ceiling={}, had_limits=limits is not None)
+    kept = mark or SavedLimits(original={}, ceiling={})
     changed = foreign(kept, current)
     ours = {name: value for name, value in kept.ceiling.items() if name not in changed}
+    # Where no value of ours stands, the list is as the user left it: it may be gone in mid-ramp.
+    had_limits = kept.had_limits if ours else limits is not None
     held = {
         name: value
         for name, value in current.items()
@@ -106,7 +108,10 @@ def taken_in(
     }
     original = {**kept.original, **{name: current.get(name) for name in changed}, **held}
     owners = {**kept.owners, **{name: _users(fields, (*path, name)) for name in changed}}
-    return msgspec.structs.replace(kept, original=original, ceiling={**ours, **held}, owners=_named(owners))
+    ceiling = {**ours, **held}
+    return msgspec.structs.replace(
+        kept, original=original, ceiling=ceiling, owners=_named(owners), had_limits=had_limits
+    )
 
 
 def standing(known: SavedLimits, thing: LimitedObject) -> SavedLimits | None:

@@ -145,6 +145,19 @@ def test_what_is_never_made_by_us_is_never_deleted() -> None:
     assert (write.how, write.body["spec"]) == (How.MERGE, {"limits": {"cpu": None}})  # type: ignore[call-overload]
 
 
+@pytest.mark.parametrize("left", [None, {}], ids=["the whole list", "what stood in it"])
+def test_limits_that_their_user_takes_away_in_a_ramp_stay_away(left: dict[str, Any] | None) -> None:
+    server = OwnedObject(pool_body({"cpu": "400"}))
+    memory = pace(server, 4, NodePoolMemory(), 0.0)
+    server.merge({"metadata": {}, "spec": {"limits": None}}, "kubectl")
+    if left is not None:
+        server.merge({"metadata": {}, "spec": {"limits": left}}, "kubectl")
+    pace(server, 4, memory, 60.0)
+    assert server.pool().spec.limits
+    carry_out(server, restore(server.pool()))
+    assert server.pool().spec.limits == left
+
+
 def test_a_limit_that_its_user_adds_meanwhile_outlives_ours() -> None:
     server = OwnedObject(pool_body())
     pace(server, 4, NodePoolMemory(), 0.0)
