@@ -374,15 +374,21 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
 
     # --- the mark ---
 
+    @property
+    def remembered_mark(self) -> SavedLimits | None:
+        """As we wrote it last; none of another object that bears the name now."""
+        is_same = self.thing is None or self.memory.marked_uid == self.thing.metadata.uid
+        return self.memory.mark if is_same else None
+
     @cached_property
     def mark(self) -> SavedLimits | None:
         """The mark on the object, or the one we remember: the object is gone, or its annotation."""
-        known, thing = self.memory.mark, self.thing
+        known, thing = self.remembered_mark, self.thing
         if thing is None:
             return known
         if (mark := read_saved(thing.metadata)) is not None or known is None:
             return mark
-        return standing(known, thing) if self.memory.marked_uid == thing.metadata.uid else None
+        return standing(known, thing)
 
     @property
     def is_foreign(self) -> bool:
@@ -395,7 +401,7 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
         if (mark := read_saved(self.thing.metadata)) is not None:
             is_of_another = not is_held_by(self.holder.lease, self.thing.metadata.annotations)
             return is_of_another or bool(foreign(mark, self.limits or {}))
-        known = self.memory.mark if self.memory.was_marked else None
+        known = self.remembered_mark if self.memory.was_marked else None
         # Our annotation went, and a value of ours with it: somebody replaces the object as a whole.
         return known is not None and not known.ceiling.keys() <= (self.mark.ceiling.keys() if self.mark else set())
 

@@ -120,6 +120,19 @@ def test_who_replaces_the_whole_pool_again_and_again_is_not_fought() -> None:
     assert story.limits == USERS
 
 
+def test_a_pool_that_is_made_anew_is_paced_at_once() -> None:
+    """Nobody wrote a limit of ours: waiting as for a rival, growth would go on unpaced for half a minute."""
+    story = Story()
+    story.look(0.0)
+    story.look(2.0)
+    story.server = OwnedObject(pool_body(USERS))
+    assert story.server.body is not None
+    story.server.body["metadata"]["uid"] = "u2"
+    decision = story.look(4.0)
+    assert (decision.state, decision.original) == (LeverState.PENDING, "cpu 400, memory 2Ti")
+    assert decision.writes
+
+
 def test_another_pool_of_the_same_name_keeps_its_limits() -> None:
     story = Story()
     story.look(0.0)
