@@ -252,7 +252,7 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
 
     def wanted(self) -> tuple[Resources, Resources]:
         """In nodes."""
-        most = max(self.floor, self.memory.floor) + self.budget.allowance
+        most = max(self.floor + self.budget.allowance, self.memory.floor)
         return {NODES: most * MILLI}, {NODES: self.floor * MILLI}
 
     @property

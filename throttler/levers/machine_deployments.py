@@ -52,7 +52,7 @@ class GroupMemory(ObjectMemory):
     """What is remembered of one MachineDeployment."""
 
     replicas: int = 0
-    """At the last look: a ceiling is not below it either."""
+    """At the last look."""
     offered: tuple[tuple[float, int], ...] = ()
     """Ceilings of late, and when they were written."""
 
@@ -126,7 +126,8 @@ class MachineDeployments(CeilingLever[MachineDeploymentLever, MachineDeploymentM
             thing=group,
             group=group,
             said=said,
-            floor=max(group.spec.replicas, known.replicas, group.min_size),
+            floor=max(group.spec.replicas, group.min_size),
+            before=known.replicas,
             room=context.room_of(self.PACES),
             holder=context.holder,
             now_s=context.now_s,
@@ -170,7 +171,9 @@ class GroupCeiling(ObjectCeiling[MachineDeployment, GroupMemory]):
     said: NodeGroup | None
     """What cluster-autoscaler says of it; None where it does not know it, or has fallen silent."""
     floor: int
-    """Machines that there are, or were at the last look."""
+    """Machines that there are."""
+    before: int
+    """At the last look: the ceiling is not below it either."""
     share: int = 0
     """How many machines it may order now."""
 
@@ -203,13 +206,13 @@ class GroupCeiling(ObjectCeiling[MachineDeployment, GroupMemory]):
 
     def ordered(self) -> Self:
         """The same with what it ordered since the last look, and whether it goes by our ceiling."""
-        now_s, before = self.now_s, self.memory.replicas
+        now_s = self.now_s
         memory = replace(self.memory, replicas=self.group.spec.replicas)
         if not self.room.may_move:
             return replace(self, memory=replace(memory, search=memory.search.waited(now_s, is_unmet=False)))
         is_ours = self.group.metadata.labels.get(THROTTLE_LABEL) == self.holder.label
         is_taken_up = self.is_taken_up or not is_ours
-        ordered_s = now_s if self.group.spec.replicas > before else memory.search.newest_order_s
+        ordered_s = now_s if self.group.spec.replicas > self.before else memory.search.newest_order_s
         search = memory.search.heard(ordered_s, now_s, is_taken_up=is_taken_up)
         memory = replace(
             memory,
@@ -229,7 +232,7 @@ class GroupCeiling(ObjectCeiling[MachineDeployment, GroupMemory]):
 
     def wanted(self) -> tuple[Resources, Resources]:
         """The largest size."""
-        return {MAX_SIZE: (self.floor + self.share) * MILLI}, {MAX_SIZE: self.floor * MILLI}
+        return {MAX_SIZE: max(self.floor + self.share, self.before) * MILLI}, {MAX_SIZE: self.floor * MILLI}
 
     def remembered(self, new: SavedLimits, *, is_written: bool) -> GroupMemory:
         """The size among those that were offered of late."""

@@ -355,10 +355,11 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
         return replace(memory, uptake=uptake)
 
     def wanted(self) -> tuple[Resources, Resources]:
-        """In capacity; usage of the look before is not forgotten at once."""
+        """In capacity; not below the usage of the look before, which adds nothing to the room."""
         figures, last = self.figures, self.memory.figures
-        largest = figures.largest or assumed_size(self.hint)
-        wanted = ceiling_of(larger(figures.usage, last.usage) if last else figures.usage, largest, self.share)
+        largest, before = figures.largest or assumed_size(self.hint), last.usage if last else {}
+        ceiling = ceiling_of(figures.usage, largest, self.share)
+        wanted = {name: max(milli, before.get(name, 0)) for name, milli in ceiling.items()}
         in_force, smallest = self.ceiling_in_force, reduce(smaller, figures.sizes, largest)
         # Those that stand where they admit just as many machines: machines that register move the usage a little
         # (estimates become real sizes), and each write is a request.

@@ -115,6 +115,13 @@ def test_where_cluster_autoscaler_has_counted_nothing_our_own_count_holds(used: 
     assert story.nodes == "8"
 
 
+def test_machines_that_are_gone_leave_no_room_besides_the_allowance() -> None:
+    story = Story()
+    story.look(room(allowance=0, existing=10, booting=4), 0.0)
+    story.look(room(allowance=4, existing=10), 10.0)
+    assert story.nodes == "14"
+
+
 def test_room_for_what_exists_cannot_wait() -> None:
     story = Story()
     story.look(room(allowance=0, existing=10), 0.0)

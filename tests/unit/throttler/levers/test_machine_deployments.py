@@ -129,6 +129,15 @@ def test_what_is_in_flight_never_passes_the_window() -> None:
     assert story.things()[0].spec.replicas == window
 
 
+def test_machines_that_are_gone_leave_no_room_besides_the_allowance() -> None:
+    story = Story(body(replicas=4))
+    story.look(room(allowance=0), 0.0)
+    assert story.servers["a"].body is not None
+    story.servers["a"].body["spec"]["replicas"] = 1
+    story.look(room(allowance=4), 10.0)
+    assert story.size() == "5"
+
+
 def test_a_size_is_confirmed_once_the_autoscaler_tells_it() -> None:
     story = Story(body())
     assert story.look(room(), 0.0)["a"].state is LeverState.PENDING

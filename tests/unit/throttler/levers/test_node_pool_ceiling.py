@@ -54,7 +54,16 @@ def test_machines_of_an_odd_day_do_not_count_for_ever() -> None:
         story.look(room(allowance=2), claims(1), 3600.0 * hour)
         story.server.observed()
         ceilings.append((story.limits or {})["cpu"])
-    assert ceilings == ["584", *["392"] * 23, *["24"] * 5]
+    assert ceilings == [*["392"] * 24, *["24"] * 5]
+
+
+def test_what_was_there_at_the_last_look_adds_nothing_to_the_room() -> None:
+    """Machines that were ordered together and never came are given up together."""
+    story = Story()
+    story.look(room(allowance=0), claims(3, stage=1), 0.0)
+    story.look(room(allowance=0), claims(3, stage=1), 10.0)
+    story.look(room(allowance=4), (), 20.0)
+    assert (story.limits or {})["cpu"] == "32", "room for four, and not for those three besides"
 
 
 def test_room_counts_as_offered_once_it_has_stood_for_a_look() -> None:
