@@ -460,7 +460,8 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
         fields = self.thing.metadata.managed_fields if self.thing is not None else ()
         new = with_ceiling(self.kept, ceiling, self.limits, fields, self.LIMITS)
         name, what = self.UNIT
-        text = f"{new.ceiling.get(name, 'none')} {what}"
+        # A limit of the user's that is lower is not ours, and stands all the same.
+        text = f"{new.ceiling.get(name, (self.limits or {}).get(name, 'none'))} {what}"
         reason = self.reason(new, text)
         state = self._state(new, reason, text)
         contest = self.memory.contest

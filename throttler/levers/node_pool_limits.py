@@ -385,7 +385,7 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
         figures, room = self.figures, self.share
         unmet_s = self.memory.search.unmet_s(self.now_s)
         if _is_users(new):
-            limit = new.original.get(CPU) if new.ceiling else (self.limits or {}).get(CPU)
+            limit = new.ceiling.get(CPU, (self.limits or {}).get(CPU))
             return because(LeverReason.USER_LIMIT_IS_LOWER, limit=limit)
         if room.lighter:
             return because(LeverReason.RAN_DRY, ceiling=ceiling, waited=round(unmet_s), lighter=room.lighter)

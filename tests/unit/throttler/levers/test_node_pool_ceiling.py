@@ -66,6 +66,17 @@ def test_what_was_there_at_the_last_look_adds_nothing_to_the_room() -> None:
     assert (story.limits or {})["cpu"] == "32", "room for four, and not for those three besides"
 
 
+def test_the_limit_that_is_told_is_the_one_that_stands() -> None:
+    """Where ours stood in memory, the user's is written back there, as dropping it would remove it."""
+    story = Story({"cpu": "32", "memory": "200Gi"})
+    story.look(room(allowance=2), claims(3), 0.0)
+    assert story.limits == {"cpu": "32", "memory": "176Gi"}
+    assert story.look(room(allowance=2), claims(3), 5.0).because.sentence.startswith("written as 32 cores")
+    decision = story.look(room(allowance=4), claims(3), 10.0)
+    assert story.limits == {"cpu": "32", "memory": "200Gi"}
+    assert decision.writes[0].because.detail["limit"] == "32"
+
+
 def test_room_counts_as_offered_once_it_has_stood_for_a_look() -> None:
     charge = Charge().given(2, 0.0).given(9, 5.0)
     assert charge.looked(frozenset({"a"}), 5.5).offered == 2
