@@ -258,7 +258,9 @@ class ObjectMemory:
     marked_uid: str | None = None
     """Of the object that bears it; None for one that we were about to make. Another one of its name is the user's."""
     was_marked: bool = False
-    """Whether the annotation stood there at the last look."""
+    """Whether the annotation stood there at the last look, on a version that we were not giving back."""
+    given_back: str = ""
+    """The version on which giving back was decided last: where its annotation goes, that is our doing."""
 
 
 OwnMemory = TypeVar("OwnMemory", bound=ObjectMemory)
@@ -413,6 +415,13 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
         return taken_in(self.mark, self.limits, self.thing.metadata.managed_fields, self.LIMITS)
 
     @property
+    def _is_in_force(self) -> bool:
+        """Whether our annotation stands there, and is to stay as far as we know."""
+        if self.thing is None or self.thing.metadata.resource_version == self.memory.given_back:
+            return False
+        return read_saved(self.thing.metadata) is not None
+
+    @property
     def ceiling_in_force(self) -> Resources:
         """Our values on the object; raises QuantityError."""
         return {name: amount_of(value) for name, value in self.kept.ceiling.items()}
@@ -443,7 +452,8 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
         writes = restore(self.thing, reason, self.mark) if self.thing is not None else ()
         if writes and self.thing is not None:
             mark = msgspec.structs.replace(self.kept, ceiling={})
-            memory = replace(memory, mark=mark, marked_uid=self.thing.metadata.uid)
+            metadata = self.thing.metadata
+            memory = replace(memory, mark=mark, marked_uid=metadata.uid, given_back=metadata.resource_version)
         return self.decision(None, state, writes), memory
 
     def _in_force(self) -> Decided[OwnMemory]:
@@ -470,7 +480,7 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
             self.remembered(new, is_written=is_written),
             mark=new if new.ceiling else None,
             marked_uid=self.thing.metadata.uid if self.thing is not None else None,
-            was_marked=self.thing is not None and read_saved(self.thing.metadata) is not None,
+            was_marked=self._is_in_force,
             contest=contest.wrote(self.now_s) if is_written else contest,
         )
         if not is_written:

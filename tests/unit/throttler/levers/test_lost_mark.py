@@ -1,5 +1,6 @@
 """Somebody takes our annotation off in mid-ramp: each limit is judged by itself, and none of the user's is lost."""
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -131,6 +132,20 @@ def test_a_pool_that_is_made_anew_is_paced_at_once() -> None:
     decision = story.look(4.0)
     assert (decision.state, decision.original) == (LeverState.PENDING, "cpu 400, memory 2Ti")
     assert decision.writes
+
+
+def test_what_we_gave_back_ourselves_is_no_rival_of_ours() -> None:
+    """Demand comes back before the view shows that the limits have been given back: the next look finds them gone."""
+    story = Story()
+    story.look(0.0)
+    story.look(2.0)
+    late = copy.deepcopy(story.server.body)
+    story.look(60.0, is_stopping=True)
+    now, story.server.body = story.server.body, late
+    assert story.look(61.0).writes == ()
+    story.server.body = now
+    decision = story.look(62.0)
+    assert (decision.state, decision.original) == (LeverState.PENDING, "cpu 400, memory 2Ti")
 
 
 def test_another_pool_of_the_same_name_keeps_its_limits() -> None:
