@@ -13,8 +13,7 @@ from balloons.cli.options_and_values import (
     cluster_options,
     color_option,
     named,
-    namespaces,
-    option,
+    namespace_option,
     output_option,
     subjects,
 )
@@ -35,13 +34,7 @@ TIMELINE_COLUMNS = ("TIME", "WAIT", "STEP", "BECAUSE", "MESSAGE")
 @click.argument("subject", type=Subject(SUBJECTS))
 @click.argument("name", required=False, shell_complete=subjects)
 @cluster_options
-@option(
-    "-n",
-    "--namespace",
-    metavar="NAME",
-    shell_complete=namespaces,
-    help="Namespace of the pod or pool. Needed if two have this name.",
-)
+@namespace_option("-n", "--namespace", help="Namespace of the pod or pool. Needed if two have this name.")
 @output_option("json", "yaml")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @color_option

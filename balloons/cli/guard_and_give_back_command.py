@@ -12,7 +12,7 @@ from balloons.cli.options_and_values import (
     log_options,
     metrics_options,
     metrics_tls,
-    namespaces,
+    namespace_option,
     option,
 )
 from balloons.cli.terminal import CommandError, ExitCode
@@ -38,14 +38,7 @@ CALLS_PER_S = 50.0
 
 @click.command(short_help="Give back what a dead service holds.")
 @connection_options
-@option(
-    "--lease-namespace",
-    metavar="NAME",
-    shell_complete=namespaces,
-    default=NAMESPACE,
-    show_default=True,
-    help="Namespace of the Lease.",
-)
+@namespace_option("--lease-namespace", default=NAMESPACE, show_default=True, help="Namespace of the Lease.")
 @option("--lease", metavar="NAME", help="Lease that the service renews. Default: kube-balloons-throttle.")
 @option(
     "--after",
@@ -152,15 +145,7 @@ def stop_on_signals() -> "asyncio.Event":
 
 @click.command("give-back", short_help="Stop the service and give back all it holds.")
 @connection_options
-@option(
-    "-n",
-    "--namespace",
-    metavar="NAME",
-    shell_complete=namespaces,
-    default=NAMESPACE,
-    show_default=True,
-    help="Namespace of the service.",
-)
+@namespace_option("-n", "--namespace", default=NAMESPACE, show_default=True, help="Namespace of the service.")
 @option("--deployment", metavar="NAME", default=DEPLOYMENT, show_default=True, help="Deployment of the service.")
 @option(
     "--timeout",

@@ -4,9 +4,9 @@ Shared are the options that name a cluster and say how long it is asked, which o
 it is printed. Each can also be given as BALLOONS_<OPTION> in the environment. A user names one object as kind NAME or
 kind/NAME, in a namespace or with one before the name.
 
-Values are counts, numbers, prices, times and files. Each kind refuses in one sentence that names the value and what is
-accepted; click puts the option's name before it. Numbers are written in plain digits: Python's own reading also takes
-`1_000` and digits of other scripts.
+Values are counts, numbers, prices, times, addresses, namespaces and files. Each kind refuses in one sentence that names
+the value and what is accepted; click puts the option's name before it. Numbers are written in plain digits: Python's
+own reading also takes `1_000` and digits of other scripts.
 
 Completed are names of the cluster or the dump that the line names, codes and policies. Whatever goes wrong meanwhile
 gives no values: a shell that waits for a name has no place for an error.
@@ -45,6 +45,7 @@ DUMP_FILE = "a file that `balloons dump` wrote"
 PLAN_FILE = "a file that `balloons plan --save FILE` wrote"
 MOST_PORT = 65535
 _COUNT = re.compile(r"[0-9]{1,20}")
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _NUMBER = re.compile(r"[+-]?[0-9]*\.?[0-9]+(e[+-]?[0-9]{1,4})?", re.ASCII | re.IGNORECASE)
 
 
@@ -156,6 +157,23 @@ class HostPort(click.ParamType["ListenAddress | None"]):
         return ListenAddress(host.strip("[]") or "0.0.0.0", int(port))
 
 
+class Namespace(click.ParamType[str]):
+    """The name of a namespace.
+
+    What can be none is refused, and so is an empty one: no Lease is ever there, and a guard takes that for a service
+    that is dead.
+    """
+
+    name = "namespace"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name; fails with what is accepted."""
+        if _NAMESPACE.fullmatch(str(value)):
+            return str(value)
+        accepted = "the name of a namespace, such as kube-balloons"
+        return self.fail(f"{str(value)[:80]!r}; accepted: {accepted}", param, ctx)
+
+
 class File(click.Path):
     """The name of a file. One that is read has to be there, and to be `accepted`; `-` is a stream.
 
@@ -195,6 +213,11 @@ def option(*names: str, **settings: Any) -> Callable[[F], F]:
     long = next(name for name in names if name.startswith("--")).split("/")[0]
     variable = "BALLOONS_" + long.removeprefix("--").upper().replace("-", "_")
     return click.option(*names, envvar=variable, show_envvar=False, **settings)
+
+
+def namespace_option(*names: str, **settings: Any) -> Callable[[F], F]:
+    """`option` for a namespace; shells complete those of pools."""
+    return option(*names, metavar="NAME", type=Namespace(), shell_complete=namespaces, **settings)
 
 
 def output_option(*forms: str, says: str = "json, yaml: for programs.") -> Callable[[F], F]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balloons.cli.cluster_source import open_cluster
-from balloons.cli.options_and_values import Subject, named, namespaces, option, request_options, subjects
+from balloons.cli.options_and_values import Subject, named, namespace_option, option, request_options, subjects
 from balloons.cli.terminal import CommandError, ExitCode, warn
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ OF_POOL = "Namespace of the pool. Default: the context's."
 @click.argument("subject", type=Subject(SUBJECTS))
 @click.argument("name", required=False, shell_complete=subjects)
 @request_options
-@option("-n", "--namespace", metavar="NAME", shell_complete=namespaces, help=OF_POOL)
+@namespace_option("-n", "--namespace", help=OF_POOL)
 @option("--reason", metavar="TEXT", required=True, help="Why. `status -o wide` and `explain` show it.")
 @option("--dry-run", is_flag=True, help="Let the server check the change, and write nothing.")
 def pause(subject: str, name: str | None, **options: Any) -> None:
@@ -43,7 +43,7 @@ def pause(subject: str, name: str | None, **options: Any) -> None:
 @click.argument("subject", type=Subject(SUBJECTS))
 @click.argument("name", required=False, shell_complete=subjects)
 @request_options
-@option("-n", "--namespace", metavar="NAME", shell_complete=namespaces, help=OF_POOL)
+@namespace_option("-n", "--namespace", help=OF_POOL)
 @option("--dry-run", is_flag=True, help="Let the server check the change, and write nothing.")
 def resume(subject: str, name: str | None, **options: Any) -> None:
     """Let a paused pool or throttle work again.

@@ -8,11 +8,12 @@ import click
 from balloons.cli.options_and_values import (
     FILE,
     Count,
+    Number,
     connection_options,
     log_options,
     metrics_options,
     metrics_tls,
-    namespaces,
+    namespace_option,
     option,
 )
 from balloons.cli.terminal import ExitCode
@@ -45,14 +46,7 @@ def _file(name: str, text: str) -> Callable[[F], F]:
 
 @click.command(short_help="Run the service that holds nodes and paces joins.")
 @connection_options
-@option(
-    "-n",
-    "--namespace",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=namespaces,
-    help="Serve only pools of this namespace. Repeatable.",
-)
+@namespace_option("-n", "--namespace", multiple=True, help="Serve only pools of this namespace. Repeatable.")
 @option(
     "--bound-node-labels",
     multiple=True,
@@ -67,7 +61,8 @@ def _file(name: str, text: str) -> Callable[[F], F]:
 @option("--once", is_flag=True, help="Decide once on a complete view, then exit. 1 if that fails.")
 @option(
     "--interval",
-    type=float,
+    # The alert KubeBalloonsNotDeciding asks for a decision within two minutes.
+    type=Number(1, 60),
     metavar="SECONDS",
     default=10.0,
     show_default=True,
@@ -91,16 +86,14 @@ def _file(name: str, text: str) -> Callable[[F], F]:
 )
 @option(
     "--max-calls-per-second",
-    type=float,
+    type=Number(0.1, 1000),
     metavar="N",
     default=5.0,
     show_default=True,
     help="Most writes per second, over a minute. Releases may be ten times as many.",
 )
-@option(
+@namespace_option(
     "--lease-namespace",
-    metavar="NAME",
-    shell_complete=namespaces,
     default="kube-balloons",
     show_default=True,
     help="Namespace of the Lease. Replicas elect a leader by it, and the guard watches it.",

@@ -16,7 +16,7 @@ from balloons.cli.options_and_values import (
     Seconds,
     cluster_options,
     color_option,
-    namespaces,
+    namespace_option,
     option,
     output_option,
     pools_and_throttles,
@@ -27,13 +27,7 @@ from balloons.cli.terminal import warn
 
 @click.command(short_help="Show throttles and pools, and the reason for their state.")
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=pools_and_throttles)
-@option(
-    "-n",
-    "--namespace",
-    metavar="NAME",
-    shell_complete=namespaces,
-    help="Namespace to look in. Default: the context's.",
-)
+@namespace_option("-n", "--namespace", help="Namespace to look in. Default: the context's.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="Look in every namespace.")
 @click.option("-w", "--watch", "is_watching", is_flag=True, help="Keep watching.")
 @click.option("--wait", "is_waiting", is_flag=True, help="Wait for what --for says.")

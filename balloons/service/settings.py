@@ -41,7 +41,7 @@ class MetricsTls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    """How the service runs. Raises SettingsError when a value is out of its range."""
+    """How the service runs. Raises SettingsError when an image or a name cannot be used."""
 
     kubeconfig: str | None = None
     """Path of a kubeconfig; None: $KUBECONFIG, else the pod's own files, else ~/.kube/config."""
@@ -75,15 +75,8 @@ class ServiceSettings:
     """What balloons run where their pool does not say, and which images pools may name."""
 
     def __post_init__(self) -> None:
-        _check("interval", self.interval_s, 1, 60, "seconds")
-        _check("max calls per second", self.max_calls_per_s, 0.1, 1000, "calls")
         if words := image_in_words(self.images.image):
             raise SettingsError(words)
         for name in self.images.image_pull_secrets:
             if words := secret_in_words(name):
                 raise SettingsError(f"image pull secret: {words}")
-
-
-def _check(name: str, value: float, low: float, high: float, unit: str) -> None:
-    if not low <= value <= high:
-        raise SettingsError(f"{name} {value:g}: accepted are {low:g} to {high:g} {unit}")

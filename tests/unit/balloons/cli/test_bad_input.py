@@ -46,6 +46,13 @@ def refused(*arguments: str, **environment: str) -> str:
             ("give-back", "--timeout", "nan"),
             "Invalid value for '--timeout': 'nan'; accepted: a number from 30 to 3,600",
         ),
+        (("run", "--interval", "x"), "Invalid value for '--interval': 'x'; accepted: a number from 1 to 60"),
+        # The alert KubeBalloonsNotDeciding asks for a decision within two minutes.
+        (("run", "--interval", "61"), "Invalid value for '--interval': '61'; accepted: a number from 1 to 60"),
+        (
+            ("run", "--max-calls-per-second", "nan"),
+            "Invalid value for '--max-calls-per-second': 'nan'; accepted: a number from 0.1 to 1,000",
+        ),
         ((*OFFLINE, "--price", "nan"), "Invalid value for '--price': 'nan'; accepted: a number, 0 or more, below"),
         (
             (*OFFLINE, "--servers", "nan"),
@@ -152,6 +159,23 @@ def test_a_number_is_written_in_plain_digits(text: str) -> None:
 def test_a_file_that_is_none_is_told_which_option_it_is_of(arguments: tuple[str, ...], sentence: str) -> None:
     """An empty name is what a shell makes of a variable that is not set: nothing is read in its place."""
     assert refused(*arguments).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("guard", "--once", "--lease-namespace", ""),
+        ("run", "--lease-namespace", "$(POD_NAMESPACE)"),
+        ("run", "--namespace", "kube-balloons", "--namespace", ""),
+        ("give-back", "-n", "Kube_Balloons"),
+        ("pause", "pool", "gpu", "--reason", "why", "-n", ""),
+        ("status", "--from", EXAMPLE, "-n", "a/b"),
+        ("explain", "pool", "gpu", "--from", EXAMPLE, "-n", "n" * 64),
+    ],
+)
+def test_what_cannot_be_a_namespace_is_refused(arguments: tuple[str, ...]) -> None:
+    """No Lease is ever there, so a guard of it gave back the gates and taints of a service that was alive."""
+    assert refused(*arguments).endswith("; accepted: the name of a namespace, such as kube-balloons")
 
 
 def test_an_empty_variable_of_the_environment_is_none() -> None:

@@ -1,9 +1,8 @@
-"""The edges of the service: settings, objects as they come, logs, metrics, and how soon a change matters."""
+"""The edges of the service: objects as they come, logs, metrics, and how soon a change matters."""
 
 import io
 import json
 import logging
-import math
 from pathlib import Path
 
 import msgspec
@@ -18,7 +17,6 @@ from balloons.service import watched_kinds
 from balloons.service.logs import hide_secrets, set_up_logs
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import GaveWay, Leaving, Taken
-from balloons.service.settings import ServiceSettings, SettingsError
 from balloons.service.watched_kinds import PoolWire, failed_balloon, pod_or_presence, pool_from_wire
 from balloons.view.index_and_snapshot import FailedBalloon, RefusedPool
 from throttler.kube.metadata import Metadata, ObjectKey
@@ -30,23 +28,6 @@ from tools.metrics_page import metrics_page
 
 DOCS = Path(__file__).parents[4] / "docs"
 POOL = ObjectKey("ns", "gpu")
-
-
-# --- settings ---
-
-
-@pytest.mark.parametrize("name", ["interval_s", "max_calls_per_s"])
-@pytest.mark.parametrize("value", [-1.0, math.inf, math.nan, 1e9])
-def test_number_out_of_range_is_refused_by_name(name: str, value: float) -> None:
-    with pytest.raises(SettingsError, match="accepted are"):
-        ServiceSettings(**{name: value})  # type: ignore[arg-type]
-
-
-def test_interval_is_too_short_for_the_alert_of_a_service_that_decides_nothing() -> None:
-    """KubeBalloonsNotDeciding asks for a decision within two minutes."""
-    assert ServiceSettings(interval_s=60.0).interval_s == 60.0
-    with pytest.raises(SettingsError, match="interval 61"):
-        ServiceSettings(interval_s=61.0)
 
 
 # --- objects as they come ---
