@@ -352,13 +352,11 @@ def _pod_stands(pod: Any, node: str) -> str:
 
 
 def explain_pool(cluster: SeenCluster, namespace: str, name: str) -> Timeline | None:
-    """The BalloonPool of this name, else Karpenter's NodePool; None where there is neither."""
-    for kind, space in ((kinds.BALLOON_POOLS, namespace), (kinds.NODE_POOLS, "")):
-        for thing in cluster.plain(kind):
-            if (name_of(thing), namespace_of(thing)) == (name, space):
-                counts = _counts(thing) if kind is kinds.BALLOON_POOLS else _limits(thing)
-                return _told(cluster, kind, thing, counts)
-    return None
+    """The BalloonPool of this name, or Karpenter's NodePool, which has no namespace; None where it is not there."""
+    kind, counts = (kinds.BALLOON_POOLS, _counts) if namespace else (kinds.NODE_POOLS, _limits)
+    things = (thing for thing in cluster.plain(kind) if (name_of(thing), namespace_of(thing)) == (name, namespace))
+    pool = next(things, None)
+    return _told(cluster, kind, pool, counts(pool)) if pool is not None else None
 
 
 def explain_throttle(cluster: SeenCluster, name: str) -> Timeline | None:

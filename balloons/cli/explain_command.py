@@ -46,8 +46,8 @@ def explain(subject: str, name: str | None, **options: Any) -> None:
       balloons explain pod train-0 -n ml       (or: pod ml/train-0)
       balloons explain node/ip-10-0-3-7
 
-    The reasons are the same words as in status, Events, log and metrics. `pool` finds a BalloonPool, or else a NodePool
-    of Karpenter.
+    The reasons are the same words as in status, Events, log and metrics. `pool` finds a BalloonPool. Where there
+    is none, and without -n, it finds a NodePool of Karpenter.
     """
     subject, name, namespace = named(subject, name, options["namespace"])
     cluster = see(options, "explain", _kinds(subject, name))

@@ -63,6 +63,14 @@ def test_an_object_may_be_named_as_kubectl_and_our_own_status_print_it(tmp_path:
     assert balloons("explain", said, "--from", path).stdout == whole
 
 
+def test_a_pool_with_a_namespace_is_no_node_pool(tmp_path: Path) -> None:
+    """A NodePool has none: whoever mistyped the namespace was told of another object."""
+    path = dump(tmp_path, {kinds.BALLOON_POOLS: [pool("gpu")], kinds.NODE_POOLS: [{"metadata": {"name": "gpu"}}]})
+    found = balloons("explain", "pool", "gpu", "-n", "elsewhere", "--from", path)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert "there is no pool 'gpu' in namespace elsewhere" in found.stderr
+
+
 @pytest.mark.parametrize(
     ("subject", "unread", "words"),
     [
