@@ -31,7 +31,7 @@ def dump(file: str, **options: Any) -> None:
       balloons dump cluster.tar.gz
       balloons dump cluster.tar.gz --hash-names
 
-    The file holds no Secret, no environment, no last-applied annotation and no argument of ordinary programs. FILE may
+    The file holds no Secret, no last-applied annotation, and no argument or environment of ordinary programs. FILE may
     be - for stdout. With --from FILE a command answers byte for byte as it did on the cluster at that moment.
     """
     from balloons.cluster.hashed_names import hashed

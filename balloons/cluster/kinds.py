@@ -2,7 +2,7 @@
 
 Kept are the fields that some command reads, and no others. Live reading and dumps keep the same, so that they answer
 alike. Environment variables, volumes' contents, image lists, `last-applied-configuration` and arguments, but for a
-dozen flags of the cluster's components, never get past here.
+dozen flags of the cluster's components and FEATURE_GATES of the same, never get past here.
 """
 
 from collections.abc import Callable, Mapping
