@@ -64,7 +64,8 @@ RESOURCE_PATTERN = (
     r"(hugepages-[0-9]+[KMGTPE]i|[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)"
 )
 """Every other name that a container may request: huge pages, and devices under their vendor's domain."""
-IMAGE_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._:/@-]*"
+IMAGE_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._:@-]*(/[A-Za-z0-9._:@-]+)*"
+"""No scheme and no folder: the kubelet would call a balloon's image InvalidImageName for ever."""
 LONGEST_RESOURCE = 317
 LARGEST = "1P"
 """No machine has more of anything; keeps sums over all nodes far from the 64-bit limit."""

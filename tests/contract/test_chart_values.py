@@ -175,6 +175,10 @@ def test_what_a_parent_chart_hands_down_is_taken() -> None:
         ({"run": {"resources": {"limit": {}}}}, "limit"),
         ({"commonLabels": {"app.kubernetes.io/name": "mine"}}, "app.kubernetes.io/name"),
         ({"image": {"registry": ""}}, "image.registry is empty.*set it to the registry that your nodes pull from"),
+        (
+            {"image": {"registry": "https://registry.example.com"}},
+            'image "https://registry.example.com/kube-balloons:.*" is not an image reference; accepted: one such as',
+        ),
         ({"run": {"livenessProbe": {"periodSecond": 5}}}, "periodSecond"),
         ({"run": {"strategy": {"typ": "Recreate"}}}, "typ"),
         ({"run": {"affinity": {"podAntiAfinity": {}}}}, "podAntiAfinity"),

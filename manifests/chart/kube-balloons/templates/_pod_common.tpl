@@ -5,7 +5,12 @@ and part.
 
 {{/* registry/repository:tag@digest of an image's values; its registry is found by the caller. */}}
 {{- define "kube-balloons.reference" -}}
-{{ .registry | trimSuffix "/" }}/{{ .image.repository }}:{{ .image.tag | default .tag }}{{ with .image.digest }}@{{ . }}{{ end }}
+{{- $name := printf "%s/%s:%s" (trimSuffix "/" .registry) .image.repository (.image.tag | default .tag) }}
+{{- $reference := .image.digest | empty | ternary $name (printf "%s@%s" $name .image.digest) }}
+{{- if not (regexMatch "^[A-Za-z0-9][A-Za-z0-9._:@-]*(/[A-Za-z0-9._:@-]+)*$" $reference) }}
+{{- fail (printf "image %q is not an image reference; accepted: one such as registry.example/pause:3.10" $reference) }}
+{{- end }}
+{{- $reference }}
 {{- end }}
 
 {{- define "kube-balloons.image" -}}
