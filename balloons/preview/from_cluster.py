@@ -385,7 +385,7 @@ def _pools(
     cluster: SeenCluster, world: PoolsWorld, nodes: tuple[Node, ...], detected: Detected
 ) -> tuple[PoolFacts, ...]:
     node_pools = {node_pool.metadata.name: node_pool for node_pool in seen_cluster.node_pools(cluster)}
-    quotas = seen_cluster.quotas(cluster)
+    quotas = [(quota, of_quota(quota, nodes)) for quota in seen_cluster.quotas(cluster)]
     groups = detected.status.groups if detected.status else ()
     growing = groups_by_pool(groups, nodes)
     sizes = {group_of(node.labels): node.allocatable for node in nodes} | _claimed_sizes(cluster)
@@ -394,7 +394,7 @@ def _pools(
     pools = []
     for pool in sorted(pools_of(world, node_pools), key=lambda pool: rank.get(pool.name, len(rank))):
         own = node_pools.get(pool.name)
-        bounds = [of_quota(quota, nodes) for quota in quotas if applies(quota, pool)]
+        bounds = [ceiling for quota, ceiling in quotas if applies(quota, pool)]
         if own is not None:
             bounds.append(of_node_pool(own, sizes.get(pool.name), pool.nodes, ordered[pool.name]))
         else:
