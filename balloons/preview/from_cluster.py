@@ -75,6 +75,8 @@ PRICE_LABEL = "kube-balloons.github.io/price-per-hour"
 REPLICAS = "replicas"
 """How many nodes a static NodePool is to have: the name of the field, and of the bound that it is."""
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+OF_ONE_POD = frozenset({("eks.amazonaws.com/compute-type", "fargate"), ("type", "virtual-kubelet")})
+"""Labels of nodes that nobody orders: Fargate's, each made for one pod, and those that stand for another service."""
 KINDS = (
     kinds.NODES,
     kinds.PODS,
@@ -106,7 +108,7 @@ def pools_of(world: PoolsWorld, named: Iterable[str] = ()) -> tuple[PoolFacts, .
     """Every group that has nodes, and those that are `named` and have none yet; without ceilings."""
     grouped: dict[str, list[Node]] = {name: [] for name in named}
     for node in world.nodes:
-        if CONTROL_PLANE not in node.labels:
+        if CONTROL_PLANE not in node.labels and OF_ONE_POD.isdisjoint(node.labels.items()):
             grouped.setdefault(group_of(node.labels), []).append(node)
     if not grouped:
         grouped[""] = []
@@ -342,7 +344,8 @@ def _each(name: str, size: Resources | None) -> int:
 def births_in(cluster: SeenCluster, since_s: float) -> tuple[Birth, ...]:
     """How the nodes came to be that are there and registered since then (seconds since the epoch)."""
     nodes, pods, claims = (dated(cluster.listed(kind).objects) for kind in (kinds.NODES, kinds.PODS, kinds.NODE_CLAIMS))
-    return births_of(nodes, pods, claims, since_s)
+    ordered = (node for node in nodes if OF_ONE_POD.isdisjoint(node.metadata.labels.items()))
+    return births_of(ordered, pods, claims, since_s)
 
 
 def loads_of(pods: tuple[Pod, ...]) -> dict[str, NodeLoad]:

@@ -9,9 +9,9 @@ import pytest
 from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Listed, Unread
 from balloons.preview.from_cluster import KINDS, PoolsWorld, lift, of_groups, of_node_pool, plan_inputs, pools_of
-from balloons.preview.inputs import Ceiling, stopped
+from balloons.preview.inputs import Ceiling, Source, stopped
 from tests.counted_work import counting
-from tests.doctor_cases import Thing, daemon_set, meta, node
+from tests.doctor_cases import Thing, daemon_set, meta, node, pod
 from tests.seen_clusters import cluster
 from tests.world import a_node
 from throttler.kube.cluster_autoscaler import NodeGroup
@@ -184,6 +184,24 @@ def test_a_windows_pool_of_aks_is_bounded_by_its_own_scale_set() -> None:
     nodes = [node(pool, metadata={"labels": {"kubernetes.azure.com/agentpool": pool}}) for pool in ("win", "lin")]
     pools = plan_inputs(cluster({kinds.NODES: nodes, kinds.AUTOSCALER_STATUS: [config_map]})).pools
     assert {pool.name: [ceiling.nodes for ceiling in pool.ceilings] for pool in pools} == {"win": [3], "lin": [9]}
+
+
+def made_before(thing: Thing) -> Thing:
+    return {**thing, "metadata": {**thing["metadata"], "creationTimestamp": "2026-11-21T10:59:20Z"}}
+
+
+@pytest.mark.parametrize("label", [("eks.amazonaws.com/compute-type", "fargate"), ("type", "virtual-kubelet")])
+def test_nodes_that_nobody_orders_are_no_pool(label: tuple[str, str]) -> None:
+    """Karpenter itself often runs on Fargate: on a new cluster those nodes were the largest pool, and had no limits."""
+    nodes = [a_node(f"f{number}", labels=dict([label])) for number in range(4)]
+    nodes.append(a_node("n", labels={"karpenter.sh/nodepool": "default"}))
+    (pool,) = pools_of(PoolsWorld(nodes=nodes, loads={}, births=()))
+    assert (pool.name, pool.nodes) == ("default", 1)
+    young = "2026-11-21T11:00:00Z"
+    machines = [node(f"f{number}", created=young, metadata={"labels": dict([label])}) for number in range(4)]
+    pods = [made_before(pod(f"p{number}", f"f{number}")) for number in range(4)]
+    (pool,) = plan_inputs(cluster({kinds.NODES: machines, kinds.PODS: pods})).pools
+    assert pool.boot_s.source is Source.ASSUMED, "no machine boots as fast"
 
 
 @pytest.mark.parametrize("gpus", [None, "0", "7"])
