@@ -335,11 +335,12 @@ class StatusWriter:
                 force=True,
                 subresource="status",
             )
+            version = number_of(version_in(answer))
         except ApiError as error:
             last.rest_until_s = self._clock() + self._rest_s(error)
             self._failed("status", key, error)
             return False
-        last.version, last.status, last.written_at_s = number_of(version_in(answer)), status, self._clock()
+        last.version, last.status, last.written_at_s = version, status, self._clock()
         self._on_told("status", None)
         return True
 

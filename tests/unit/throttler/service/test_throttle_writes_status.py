@@ -151,6 +151,21 @@ async def test_after_a_refusal_there_is_a_rest() -> None:
     assert await scene.tell(5) == 1
 
 
+async def test_an_answer_that_is_no_object_is_a_failure_to_rest_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a proxy's page to sign in: it was sent again at every tick."""
+    scene = Scene()
+
+    async def sign_in(*args: Any, **options: Any) -> bytes:
+        return b"<html>Sign in</html>"
+
+    with monkeypatch.context() as proxy:
+        proxy.setattr(scene.client, "apply", sign_in)
+        await scene.tell(5)
+    assert await scene.tell(5) == 0
+    await asyncio.sleep(FAILED_REST_S)
+    assert await scene.tell(5) == 1
+
+
 async def test_what_went_wrong_when_a_lever_was_written_is_told() -> None:
     scene = Scene()
     await scene.tell(5, problem="NodePool a: forbidden")
