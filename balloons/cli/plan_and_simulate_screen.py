@@ -15,7 +15,7 @@ from balloons.cli.input_and_output_files import documents, only_document, prices
 from balloons.cli.options_and_values import Number, Seconds
 from balloons.cli.plan_and_simulate_command import DURATIONS, stated_of
 from balloons.cli.plan_text_and_chart import PLAN_ROWS, answer_lines, chart, comparison_lines, plan_lines, wrapped
-from balloons.cli.terminal import CommandError, ExitCode, Look, Row, table_as_asked, working
+from balloons.cli.terminal import CommandError, ExitCode, Look, Row, table_as_asked, warn, working
 from balloons.cli.version_command import own_version
 from balloons.cluster import seen_cluster
 from balloons.cluster.kinds import NODES, Kind
@@ -76,6 +76,8 @@ def planned(options: Mapping[str, Any], command: str, *, with_findings: bool) ->
     pods, cost = _pods(options), prices(options["prices"], options["price"])
     basis = basis_of(options, command, with_findings=with_findings)
     made = _made(options, basis, pods, cost)
+    if options["prices"] and made.cost.unpriced:
+        warn(f"{options['prices']}: no price of {made.cost.unpriced}: the plan has no cost")
     body = plan_json(made, own_version())
     return made, {**body, "findings": _findings(basis.cluster)} if with_findings and basis.cluster else body
 

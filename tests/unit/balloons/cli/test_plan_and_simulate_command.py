@@ -168,6 +168,15 @@ def test_hostile_files_are_refused_before_a_cluster_is_read(text: str, sentence:
     assert sentence in answer.stderr
 
 
+@pytest.mark.parametrize("shown", ["text", "json"])
+def test_a_file_without_the_price_of_the_machine_is_told(shown: str) -> None:
+    """A mistyped instance type left the cost out without a word."""
+    form = ("-o", "json") if shown == "json" else ()
+    answer = balloons("plan", "--add", "5", "--from", EXAMPLE, "--prices", "-", *form, given="gpu-8z: 3\n")
+    assert answer.returncode == 0
+    assert "-: no price of gpu-8x: the plan has no cost\n" in answer.stderr
+
+
 def test_prices_are_refused_before_a_cluster_is_read() -> None:
     answer = balloons("plan", "--to", "5", "--prices", "-", "--kubeconfig", "/no", given="gpu: lots\n")
     assert answer.returncode == 2, answer.stderr
