@@ -49,7 +49,7 @@ def count_joins(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: f
     requested = count_requested(world, memory, rules, nodes, now_s)
     after = _durations(memory, world, rules, nodes, requested, now_s)
     after = _machines(after, world, now_s)
-    coming = requested.booting + len(nodes.held) + _free_of(nodes, after.joined_s, world)
+    coming = requested.booting + _free_of(nodes, after.joined_s, world)
     untaken = max(0, coming - _for_work_that_moves(world, rules))
     unseen = _unseen(world)
     after = replace(after, served=_served(after, world, rules))
@@ -163,11 +163,11 @@ def _is_new_work(pod: Pod) -> bool:
 
 
 def _free_of(nodes: Registered, joined: Iterable[str], world: JoinWorld) -> int:
-    """Nodes that nobody has taken yet: those that join, and of those that have `joined` lately the ones that still lack
-    what Karpenter ordered them for. The scheduler places work as soon as it can, and pods that wait then still wait for
-    other machines."""
+    """Nodes that nobody has taken yet: those that are held or join, and of those that have `joined` lately the ones
+    that still lack what Karpenter ordered them for. The scheduler places work as soon as it can, which on a node that
+    lacks our label is before it is let in, and pods that wait then still wait for other machines."""
     lately = [world.nodes[name] for name in joined if name in world.nodes]
-    names = {node.name for node in nodes.in_joining}.union(
+    names = {node.name for node in (*nodes.held, *nodes.in_joining)}.union(
         node.name for node in lately if node.is_uninitialized and node.is_ready and not node.is_cordoned
     )
     return sum(1 for name in names if not any(pod.kind in _TAKERS for pod in world.pods.get(name, NO_PODS)))

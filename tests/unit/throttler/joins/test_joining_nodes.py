@@ -1,8 +1,10 @@
 import msgspec
 import pytest
 
-from tests.unit.throttler.joins.cluster import CNI, LOGS, RULES, UNREGISTERED, a_node, a_world, daemons_on
+from tests.unit.throttler.joins.cluster import CNI, LOGS, RULES, UNREGISTERED, a_node, a_world, daemons_on, pending
 from throttler.api.throttle import LabelLever
+from throttler.joins.count_joins import count_joins
+from throttler.joins.join_memory import JoinMemory
 from throttler.joins.joining_nodes import ExpectedDaemons, Stage, stage_of
 from throttler.joins.joins import JoinRules
 from throttler.kube.daemon_set import DaemonSet
@@ -77,3 +79,14 @@ def test_a_node_whose_owner_gave_our_label_another_value_is_not_held() -> None:
     theirs = a_node("n", labels={"example.com/let-in": "never"})
     assert stage(theirs, rules=WITH_LABEL) is Stage.WITHOUT_DAEMONS
     assert stage(theirs, *daemons_on("n", CNI, LOGS), rules=WITH_LABEL) is Stage.USABLE
+
+
+def test_a_node_that_has_work_before_it_is_let_in_comes_for_nobody_else() -> None:
+    """Only DaemonSets wait for our label: the scheduler places work on a node that lacks it."""
+    held = a_node("a"), a_node("b")
+    pods = tuple(pending(f"p{number}") for number in range(10))
+    work = msgspec.structs.replace(pending("taken"), node="a")
+    free, _ = count_joins(a_world(*held, unplaced=pods), JoinMemory(), WITH_LABEL, 1000.0)
+    assert (free.held, free.waiting) == (2, 8)
+    taken, _ = count_joins(a_world(*held, pods=[work], unplaced=pods), JoinMemory(), WITH_LABEL, 1000.0)
+    assert (taken.held, taken.waiting) == (2, 9)
