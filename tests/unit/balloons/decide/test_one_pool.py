@@ -68,16 +68,23 @@ def test_of_two_balloons_on_a_node_the_younger_goes_and_nothing_else() -> None:
     assert {balloon.uid for balloon in story.world.balloons()} == kept
 
 
-def test_a_younger_pool_says_that_another_has_its_nodes_and_names_none_of_another_namespace() -> None:
-    for namespace, sentence in (("team-a", "pool older"), ("team-b", "a pool of another namespace")):
-        older = a_pool("older", namespace=namespace)
-        world = World.of(older, a_pool(created_s=10.0), nodes=nodes(2))
-        decided, _ = decide(world.snapshot(), Memory(), SETTINGS, NOW)
-        (younger,) = [decision for decision in decided.pools if decision.pool == POOL_KEY]
-        assert (younger.because.reason, younger.status.target) == (Reason.CONFLICT, 0)
-        told = younger.because
-        assert sentence in told.sentence
-        assert ("older" in told.sentence) is (namespace == "team-a")
+@pytest.mark.parametrize(
+    ("namespace", "count", "sentence"),
+    [
+        ("team-a", 2, "2 nodes also match pool older, which keeps them"),
+        ("team-a", 0, "all nodes also match pool older, which keeps them"),
+        ("team-b", 2, "some nodes also match a pool of another namespace, which keeps them"),
+        ("team-b", 0, "all nodes also match a pool of another namespace, which keeps them"),
+    ],
+)
+def test_a_younger_pool_says_that_another_has_its_nodes_and_names_none_of_another_namespace(
+    namespace: str, count: int, sentence: str
+) -> None:
+    world = World.of(a_pool("older", namespace=namespace), a_pool(created_s=10.0), nodes=nodes(count))
+    decided, _ = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+    (younger,) = [decision for decision in decided.pools if decision.pool == POOL_KEY]
+    assert (younger.because.reason, younger.status.target) == (Reason.CONFLICT, 0)
+    assert younger.because.sentence == sentence
 
 
 def test_no_balloon_waits_for_a_node_that_is_away_with_its_own() -> None:
