@@ -68,6 +68,17 @@ def test_nodes_that_are_not_wanted_any_more_are_told_with_those_that_leave() -> 
     assert fleet.step().because.sentence == "2 more nodes are held than wanted"
 
 
+def test_balloons_that_leave_do_not_count_against_the_limit_of_those_that_go() -> None:
+    fleet = Fleet(30, size=30)
+    fleet.taint(*(f"n{at:03}" for at in range(10)))
+    fleet.step()
+    assert fleet.world.replicas() == 20
+    fleet.world.change_pool(size=0)
+    fleet.now = later(fleet.now, -5.0)
+    fleet.step()
+    assert fleet.world.replicas() == 10
+
+
 @pytest.mark.parametrize("is_paused", [False, True])
 def test_the_balloon_is_told_to_go_by_itself_too_whatever_becomes_of_the_deployment(is_paused: bool) -> None:
     fleet = Fleet(3, size=3)

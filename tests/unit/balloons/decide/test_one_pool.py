@@ -334,6 +334,17 @@ def test_a_paused_pool_takes_a_balloon_that_waits_away_once() -> None:
     assert (len(waiting), story.world.replicas()) == (1, 3)
 
 
+@pytest.mark.parametrize(("count", "left"), [(30, [20, 20, 10]), (100, [80, 80, 64])])
+def test_balloons_that_take_their_time_to_go_count_against_the_limit_once(count: int, left: list[int]) -> None:
+    story, sizes = held(count), []
+    story.world.change_pool(size=0)
+    for seconds in (0.0, 5.0, 10.0):
+        decided, story.memory = decide(story.world.snapshot(), story.memory, SETTINGS, later(story.now, seconds))
+        story.world.apply(decided)
+        sizes.append(story.world.replicas())
+    assert sizes == left
+
+
 def test_a_deployment_that_is_made_anew_unseen_is_not_held_to_what_the_former_had() -> None:
     """Its balloons wait at first, and the pods of both are not seen."""
     story = held(3, mode=Mode.HEADROOM, size=3, max_size=9)

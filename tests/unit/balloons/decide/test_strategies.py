@@ -132,13 +132,14 @@ def test_our_annotations_are_mended() -> None:
     assert world.nodes["n000"].annotations == whole
 
 
-def test_fast_ticks_let_no_more_nodes_go() -> None:
-    world = annotating(30)
+@pytest.mark.parametrize(("count", "left"), [(30, 20), (100, 80)])
+def test_fast_ticks_let_no_more_nodes_go(count: int, left: int) -> None:
+    world = annotating(count)
     _, memory = step(world, Memory())
     world.change_pool(size=0)
     for second in range(1, 10):
         _, memory = step(world, memory, second)
-    assert len(annotated(world)) == 20
+    assert len(annotated(world)) == left
 
 
 def buffering() -> World:
