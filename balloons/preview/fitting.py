@@ -344,13 +344,19 @@ def fit_pods(
     New nodes come in `pool`, or in the first pool that takes the class; in one at its ceiling only where no other does.
     """
     loaded = [(node, loads.get(node.name, EMPTY)) for node in nodes]
-    there = [Place(node, room_without_balloon(node, load), is_claimed=load.claims_devices) for node, load in loaded]
+    there = [Place(node, _room(node, load), is_claimed=load.claims_devices) for node, load in loaded]
     asked = (facts for facts in inputs.pools if pool in ("", facts.name))
     pools = [(facts.name, shape) for facts in asked if facts.shape for shape in _in_each_zone(facts.shape)]
     state = _State(there, pools, sharing(inputs.pools))
     for (wanted, name), count in _classes(pods).items():
         state.place(wanted, name, count)
     return state.fitting(len(pods), sum(1 for pod in pods if pod.pod.scheduling and pod.pod.scheduling.is_opaque))
+
+
+def _room(node: Node, load: NodeLoad) -> Resources:
+    """What the pods may have of it: a node is warm if nothing but balloons is there, of whoever, and all of them give
+    way."""
+    return room_without_balloon(node, load) if load.work else minus(node.allocatable, load.daemons)
 
 
 def _classes(pods: Iterable[AskedPod]) -> dict[tuple[AskedClass, str], int]:

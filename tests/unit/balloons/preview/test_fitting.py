@@ -69,6 +69,15 @@ def test_gang_that_fits_warm_nodes_goes_now() -> None:
     assert [(gang.name, gang.fits_now) for gang in found.gangs] == [("ml/train", True)]
 
 
+@pytest.mark.parametrize(("others", "on_there"), [((), 4), ((0,), 2)])
+def test_nodes_that_placeholders_of_others_keep_warm_take_the_pods(others: tuple[int, ...], on_there: int) -> None:
+    """A plan counted them as warm, and ordered nodes for jobs that start on them at once."""
+    placed = [work("placeholder", "n0", cpu="7", priority=-10), *(work("w", "n0", cpu="1", priority=p) for p in others)]
+    pods, loads = asked_pods([job(cpu="4")], is_gang=False), {"n0": load_of(placed, -10)}
+    found = fit_pods(pods, [a_node("n0")], loads, inputs())
+    assert (found.on_there, found.on_there + found.on_new) == (on_there, 4)
+
+
 def test_gang_that_does_not_fit_whole_waits_for_new_nodes() -> None:
     found = fitted(job(parallelism=5), nodes=2)
     # Two pods of 8 cores fit a node of 16 that is there, one a new one that keeps 15.
