@@ -40,7 +40,7 @@ from balloons.preview.inputs import (
     join_cpu_s,
     requests_per_join,
 )
-from balloons.view.node_load_and_devices import EMPTY, USUAL_PRIORITY, NodeLoad, is_device, load_of
+from balloons.view.node_load_and_devices import EMPTY, NodeLoad, is_device, load_of
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.requested_machines import names_within, words_of
 from throttler.kube.cluster_autoscaler import NODES, CapacityQuota, NodeGroup
@@ -75,6 +75,8 @@ PRICE_LABEL = "kube-balloons.github.io/price-per-hour"
 REPLICAS = "replicas"
 """How many nodes a static NodePool is to have: the name of the field, and of the bound that it is."""
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+BELOW_WORK = -1
+"""The highest priority of what keeps a node warm, as `top` counts it: charts make placeholders at -1 as well as -10."""
 OF_ONE_POD = frozenset({("eks.amazonaws.com/compute-type", "fargate"), ("type", "virtual-kubelet")})
 """Labels of nodes that nobody orders: Fargate's, each made for one pod, and those that stand for another service."""
 KINDS = (
@@ -354,7 +356,7 @@ def loads_of(pods: tuple[Pod, ...]) -> dict[str, NodeLoad]:
     for pod in pods:
         if pod.node:
             by_node.setdefault(pod.node, []).append(pod)
-    return {name: load_of(on_node, USUAL_PRIORITY) for name, on_node in by_node.items()}
+    return {name: load_of(on_node, BELOW_WORK) for name, on_node in by_node.items()}
 
 
 def plan_inputs(cluster: SeenCluster) -> PlanInputs:

@@ -186,6 +186,14 @@ def test_a_windows_pool_of_aks_is_bounded_by_its_own_scale_set() -> None:
     assert {pool.name: [ceiling.nodes for ceiling in pool.ceilings] for pool in pools} == {"win": [3], "lin": [9]}
 
 
+@pytest.mark.parametrize(("priority", "warm"), [(-10, 1), (-1, 1), (0, 0)])
+def test_placeholders_of_any_priority_below_works_keep_a_node_warm(priority: int, warm: int) -> None:
+    """Widely used charts make them at -1: `top` showed these nodes as warm, and a plan did not."""
+    objects = {kinds.NODES: [node("n1")], kinds.PODS: [pod("room", "n1", priority=priority)]}
+    (pool,) = plan_inputs(cluster(objects)).pools
+    assert pool.warm == warm
+
+
 def made_before(thing: Thing) -> Thing:
     return {**thing, "metadata": {**thing["metadata"], "creationTimestamp": "2026-11-21T10:59:20Z"}}
 
