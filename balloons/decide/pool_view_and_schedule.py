@@ -472,7 +472,7 @@ def _left_behind(census: Census, snapshot: Snapshot) -> dict[str, NodeState]:
         is_stored = any(
             pool in stored for stored in (snapshot.pools, snapshot.invalid, snapshot.refused) for pool in pools
         )
-        if not (load.work or load.scavengers or is_stored):
+        if not (load.scavengers or is_stored):
             behind[node.name] = NodeState.JOINING
     return behind
 

@@ -310,6 +310,15 @@ def test_no_name_is_left_out_where_no_held_node_is_lost_for_it(
     assert story.left_out() == []
 
 
+def test_no_name_is_left_out_where_karpenter_removes_a_node_that_refuses_itself() -> None:
+    story = Story(labels=KARPENTER)
+    story.refuse("n000", "n002")
+    story.run(60)
+    story.world.change_node("n000", taints=DISRUPTED)
+    story.step()
+    assert story.left_out() == []
+
+
 def test_it_is_let_in_again_by_name_after_the_longest_rest() -> None:
     story = a_story_in_flux()
     story.run(FIRST_REST_S)
