@@ -51,7 +51,7 @@ class Purse:
 
     def __init__(self, lanes: Sequence[Lane]) -> None:
         self._lanes = lanes
-        self._left = [None if lane.allowance is None else max(0, lane.allowance) for lane in lanes]
+        self._left = [lane.allowance for lane in lanes]
 
     def left(self, pool: BalloonPool) -> int | None:
         """How many more nodes the pool may start; None where nobody paces its nodes."""

@@ -37,6 +37,15 @@ def test_nodes_that_are_free_for_a_buffer_are_warm() -> None:
     assert step(buffering(), Memory())[0].pools[0].status.warm == 3
 
 
+def test_nothing_is_written_where_the_server_has_no_buffers_any_more_and_nobody_sees_the_pods() -> None:
+    world = buffering()
+    _, memory = step(world, Memory())
+    for seconds in (10.0, 20.0):
+        world.nodes |= nodes(12, f"new-{seconds}-")
+        decided, memory = decide(world.snapshot(missing=("pods",)), memory, SETTINGS, later(NOW, seconds))
+        assert not actions(decided)
+
+
 def test_a_daemon_that_grows_a_little_changes_no_unit() -> None:
     """Whoever changes the template makes the autoscaler count anew."""
     world = buffering()
