@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from balloons.api.pool import Mode, Strategy
 from balloons.balloon_manifest import ImageSettings
@@ -110,6 +111,22 @@ def test_balloons_that_all_wait_when_their_pool_is_gone_are_wanted_no_more() -> 
     decided, _ = step(world, memory, 40.0)
     (lowered,) = (action for action in decided.sweeps if isinstance(action, ApplyObject))
     assert (lowered.replicas, lowered.because) == (0, because(Reason.POOL_GONE, gone=30.0))
+
+
+def test_what_waits_when_its_pool_is_gone_is_taken_away_once() -> None:
+    """The Deployment is seen lowered before its pod is seen gone: one more would be taken off a node."""
+    world = World.of(a_pool(), nodes=nodes(3))
+    _, memory = step(world, Memory())
+    world.settle()
+    del world.pools[POOL_KEY]
+    world.remove_node("n000")
+    world.settle()
+    ((key, stored),) = world.deployments.items()
+    status = replace(stored.status, replicas=3)
+    for replicas, sizes in ((3, [2]), (2, [])):
+        world.deployments = {key: replace(stored, spec={**stored.spec, "replicas": replicas}, status=status)}
+        decided, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, 10.0))
+        assert [action.replicas for action in decided.sweeps if isinstance(action, ApplyObject)] == sizes
 
 
 @pytest.mark.parametrize("cannot", ["not served", "no PriorityClass", "writes fail", "paused"])
