@@ -46,6 +46,21 @@ def test_nothing_is_written_where_the_server_has_no_buffers_any_more_and_nobody_
         assert not actions(decided)
 
 
+def test_nodes_that_are_missed_count_against_max_size() -> None:
+    """They may be there all the same: the view of the pool is not believed."""
+    world, busy = buffering(), nodes(3, "busy")
+    world.change_pool(size=3, max_size=6)
+    world.nodes |= busy
+    world.add(*(work(name, name) for name in busy))
+    _, memory = step(world, Memory())
+    for name in busy:
+        world.remove_node(name)
+    world.add(work("job", "n000"))
+    decided, _ = step(world, memory, 10.0)
+    assert decided.pools[0].because.reason is Reason.SHRUNKEN_VIEW
+    assert [stored.spec["replicas"] for stored in world.buffers.values()] == [2]
+
+
 def test_a_daemon_that_grows_a_little_changes_no_unit() -> None:
     """Whoever changes the template makes the autoscaler count anew."""
     world = buffering()
