@@ -334,6 +334,17 @@ def test_a_paused_pool_takes_a_balloon_that_waits_away_once() -> None:
     assert (len(waiting), story.world.replicas()) == (1, 3)
 
 
+@pytest.mark.parametrize("marked", ["n000", "n001"])
+def test_of_two_that_are_in_the_way_the_marked_one_goes_by_its_deployment_and_the_other_by_name(marked: str) -> None:
+    story = held(4, size=4)
+    other = {"n000": "n001", "n001": "n000"}[marked]
+    (balloon,) = (balloon for balloon in story.world.balloons() if balloon.node == marked)
+    story.world.add(work("a", "n000"), work("b", "n001"), msgspec.structs.replace(balloon, deletion_cost=-1000))
+    story.world.nodes |= nodes(1, "new")
+    moved = [action.node for action in story.step().pools[0].actions if isinstance(action, ReleaseBalloon)]
+    assert (moved, story.world.replicas()) == ([other], 3)
+
+
 @pytest.mark.parametrize(("count", "left"), [(30, [20, 20, 10]), (100, [80, 80, 64])])
 def test_balloons_that_take_their_time_to_go_count_against_the_limit_once(count: int, left: list[int]) -> None:
     story, sizes = held(count), []
