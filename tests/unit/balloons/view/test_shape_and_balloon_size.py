@@ -85,8 +85,10 @@ def test_what_a_fifth_of_the_nodes_lacks_sets_the_size() -> None:
     assert shapes_of(unloaded(*nodes)).by_name["m5"].room["cpu"] == 12_000
 
 
-def test_nodes_in_use_do_not_set_the_size_while_others_are_idle() -> None:
-    busy = [(sized(f"b{i}", "m5", cpu="8"), load_of([work(f"w{i}", f"b{i}", cpu="4")], -10)) for i in range(5)]
+@pytest.mark.parametrize("priority", [-10, 0], ids=["work", "scavengers"])
+def test_nodes_in_use_do_not_set_the_size_while_others_are_idle(priority: int) -> None:
+    """Whatever runs there is above balloons of this priority or not."""
+    busy = [(sized(f"b{i}", "m5", cpu="8"), load_of([work(f"w{i}", f"b{i}", cpu="4")], priority)) for i in range(5)]
     assert shapes_of([*busy, *unloaded(sized("n", "m5"))]).by_name["m5"].room["cpu"] == 16_000
     assert shapes_of(busy).by_name["m5"].room["cpu"] == 8_000, "where all of them work, those do"
     small = sized("b0", "m5", cpu="8")
