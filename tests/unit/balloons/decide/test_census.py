@@ -186,8 +186,9 @@ def test_a_soft_taint_closes_nothing() -> None:
 @pytest.mark.parametrize("rule", [NotWarmTaint("preflight"), NotWarmTaint("preflight", "running", "NoSchedule")])
 def test_a_preflight_taint_says_not_warm_yet_even_if_tolerated(rule: NotWarmTaint) -> None:
     pool = pool_with(tolerations=(Toleration(operator="Exists"),), not_warm=NotWarm((rule,)))
-    node = a_node("n", taints=(Taint("preflight", "NoSchedule", "running"),))
-    assert state_of(node, pool=pool) is NodeState.PREFLIGHT
+    for is_uninitialized in (False, True):  # as Karpenter sees it: a startup taint of its NodePool's is one
+        node = a_node("n", taints=(Taint("preflight", "NoSchedule", "running"),), is_uninitialized=is_uninitialized)
+        assert state_of(node, pool=pool) is NodeState.PREFLIGHT
 
 
 def test_a_taint_with_another_value_is_no_preflight() -> None:
