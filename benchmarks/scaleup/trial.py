@@ -90,7 +90,8 @@ async def run_trial(
     accesses = [plane.access(server=number) for number in range(setup.servers)]
     errors_before = await errors_answered(accesses)
     strangers = [plane.access(STRANGER, server=number) for number in range(setup.servers)]
-    async with open_machines(accesses) as herd, bystander(*strangers) as met, pacer.at_work():
+    # Others count from the moment when the machines come: a pacer that first watches idle servers is no calmer for it.
+    async with open_machines(accesses) as herd, pacer.at_work(), bystander(*strangers) as met:
         started_s = asyncio.get_running_loop().time()
         half = _HalfWay(setup.nodes // 2)
         trouble = asyncio.create_task(_inject_half_way(plane, setup.fault, half))
