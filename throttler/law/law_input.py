@@ -20,6 +20,9 @@ LOOK_S = 10.0
 LOOKS_PER_FLOW = 4.0
 CROWDED = 1.1
 """With more than this share of the window in flight it lets nothing in."""
+QUEUED = 2.0
+"""Joins that take so many times their least wait for each other as long as they work: by Little's law more of them at a
+time end no sooner."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +84,18 @@ class LawInput:
         least_s = self.memory.join_time.least_s
         scrape_s = min(self.scrape_s, OWN_SCRAPE_S)
         return least_s is not None and least_s <= window_formulas.SCRAPES_PER_DOUBLING * scrape_s
+
+    @property
+    def do_joins_queue(self) -> bool:
+        """Whether prompt joins behind a gate wait for each other, and the servers are why: requests wait too.
+
+        Once this scale-up has lasted as long, what is known of the latest joins is of its own.
+        """
+        known, low = self.memory.join_time, self.low_index
+        if not self.is_prompt or self.has_waves or known.now_s is None or low is None or low <= 1.0:
+            return False
+        queued_s = QUEUED * (known.least_s or known.now_s)
+        return min(known.now_s, self.memory.flow.busy_s) >= queued_s
 
     def cpu_at(self, share: float) -> float:
         """The CPU share of the busiest server at this share of what it gets."""

@@ -29,7 +29,10 @@ class ThrottleReason(Sentence):
         "and is {window:.0f} now"
     )
     CROWDED = "more than {window:join is|joins are} under way: nothing is let in until some have ended"
-    AT_EQUILIBRIUM = "delay is {index:.1f} times the baseline, near {target:.1f}: the window stays at {window:.0f}"
+    AT_EQUILIBRIUM = (
+        "delay is {index:.1f} times the baseline, and more joins at a time would only wait longer: "
+        "the window stays at {window:.0f}"
+    )
     HIGH_ONCE = (
         "delay is {index:.1f} times the baseline, above {target:.1f}, in one sample: only two in a row count, and "
         "the window stays at {window:.0f}"

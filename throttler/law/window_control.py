@@ -257,7 +257,7 @@ def _is_filled(facts: LawInput) -> bool:
     if facts.has_waves and facts.health.crest_share >= facts.settings.feed_forward_share:
         return True
     if facts.is_prompt:
-        return False
+        return facts.do_joins_queue
     by_load = facts.warm_window
     is_reached = by_load is not None and facts.window >= NEARLY * by_load
     return is_reached or (facts.health.utilisation or 0.0) >= facts.cpu_at(facts.settings.feed_forward_share)
@@ -347,6 +347,9 @@ def _grown(facts: LawInput, high: float) -> WindowUpdate:
         return update(judged(facts), facts.window, Phase.AVOID, _unused(facts))
     if facts.joins.is_controller_bound:
         return update(judged(facts), facts.window, Phase.AVOID, because(ThrottleReason.CONTROLLER_MANAGER))
+    if facts.do_joins_queue:
+        why = because(ThrottleReason.AT_EQUILIBRIUM, **figures, window=facts.window)
+        return update(judged(facts), facts.window, Phase.AVOID, why)
     window = window_formulas.grown(facts.window, high, _room(facts), _boost(facts) * facts.steps, facts.settings)
     if facts.has_waves:
         # What was ordered for the last step has not come yet: no more is proven than the crest of a wave.

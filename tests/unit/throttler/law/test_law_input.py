@@ -13,6 +13,8 @@ from throttler.law.window_formulas import Cuts, Knee
 
 UNGATED = LawSettings(has_gate=False)
 QUICK = JoinTime(now_s=20.0, least_s=20.0)
+LONG = with_counts(with_counts(JoinFlow(), Joins(joining=90), NOW_S - 30.0), Joins(joining=90), NOW_S)
+"""Something has been joining for half a minute."""
 
 
 def waves(*joining: tuple[float, int], **more: object) -> LawInput:
@@ -65,6 +67,25 @@ def test_delay_is_borne_of_prompt_joins_and_of_waves_and_of_a_first_wave_that_is
 @pytest.mark.parametrize(("least_s", "is_prompt"), [(None, False), (10.0, True), (10.1, False)])
 def test_a_join_is_prompt_that_ends_within_two_scrapes_of_ours(least_s: float | None, *, is_prompt: bool) -> None:
     assert a_look(join_time=JoinTime(now_s=5.0, least_s=least_s)).is_prompt is is_prompt
+
+
+@pytest.mark.parametrize(
+    ("facts", "do_queue"),
+    [
+        (a_look(index=(1.1, 1.1), join_time=JoinTime(now_s=9.0, least_s=4.5)), True),
+        (a_look(index=(1.1, 1.1), join_time=JoinTime(now_s=8.9, least_s=4.5)), False),
+        (a_look(index=(1.0, 9.0), join_time=JoinTime(now_s=9.0, least_s=4.5)), False),
+        (a_look(index=(1.1, 1.1), join_time=JoinTime(now_s=11.0, least_s=5.1)), False),
+        (a_look(index=(1.1, 1.1), join_time=JoinTime(least_s=4.5)), False),
+        (a_look(index=(1.1, 1.1), join_time=JoinTime(now_s=20.0, least_s=10.0), flow=LONG), True),
+        (a_look(index=(1.1, 1.1), join_time=JoinTime(now_s=20.2, least_s=10.1), flow=LONG), False),
+        (a_look(index=(1.1, 1.1), settings=UNGATED, join_time=JoinTime(now_s=9.0, least_s=4.5)), False),
+    ],
+    ids=["twice", "nearly", "requests do not wait", "of before", "none", "longest", "not prompt", "waves"],
+)
+def test_prompt_joins_queue_that_take_twice_their_least_while_requests_wait(facts: LawInput, *, do_queue: bool) -> None:
+    """What is known of the latest joins is of the scale-up before, while this one is younger than that."""
+    assert facts.do_joins_queue is do_queue
 
 
 def test_durations_are_guessed_until_a_join_has_ended() -> None:

@@ -178,6 +178,16 @@ def test_prompt_joins_double_beyond_what_the_cpu_seems_to_bear() -> None:
     assert (after.memory.window, after.because.reason) == (200.0, ThrottleReason.DOUBLING)
 
 
+def test_prompt_joins_that_wait_for_each_other_end_slow_start_and_stop_growth() -> None:
+    for is_slow_start in (True, False):
+        waiting = JoinTime(now_s=10.0, least_s=5.0)
+        after = window_control.steered(
+            a_look(index=(2.0, 2.0), join_time=waiting, is_slow_start=is_slow_start, doubled_s=0.0)
+        )
+        assert (after.memory.window, after.because.reason) == (100.0, ThrottleReason.AT_EQUILIBRIUM)
+        assert not after.memory.is_slow_start
+
+
 def test_a_doubled_wave_is_to_fit_where_slow_start_aims() -> None:
     """112 joins bring the server to four fifths, and 160 fill it."""
     load = Load(idle=(0.1,), remembered=0.00625)
