@@ -66,6 +66,7 @@ class Reason(Sentence):
     REFUSED = "the API server refuses balloons: {message}"
     GATED = "scheduling gates hold {balloons:balloon|balloons} back: {gates}"
     ENLARGED = "balloons fit no node that they were made for: at their admission they got more {resources}"
+    NOT_STARTED = "{nodes:node does|nodes do} not start {nodes:|its balloon|their balloons} ({why}): {names}"
     NO_NODES = "no node matches the selector"
     NO_SHAPE = "no node shows how large a balloon must be: set shape.type Explicit, or wait for a node"
     TOO_SMALL = "DaemonSets and slack leave no room for a balloon on nodes of shape {shape}"

@@ -147,10 +147,13 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
         aim = _without_growth(aim, because(Reason.NO_SHAPE))
     elif aim.wait and aim.shape in too_small:
         aim = _without_growth(aim, because(Reason.TOO_SMALL, shape=aim.shape))
+    late_s = case.now.wall.timestamp() - WAITING_S
+    unbound = [balloon for balloon in view.unbound if balloon.created_s <= late_s]
     why = (
         _refused(view, present.total())
-        or _gated(view, case.now)
-        or _enlarged(view, case.now)
+        or _gated(unbound)
+        or _enlarged(view, unbound)
+        or _not_started(view, late_s)
         or _why(view, aim, holding, freed, len(holdable) - len(free))
     )
     let_go = [a for a in actions if isinstance(a, AnnotateNode) and None in a.annotations.values()]
@@ -328,22 +331,22 @@ def _refused(view: PoolView, bound: int) -> Because | None:
     return because(Reason.REFUSED, message=refusal) if refusal and is_short else None
 
 
-def _gated(view: PoolView, now: Now) -> Because | None:
+def _gated(unbound: Sequence[Pod]) -> Because | None:
     """Who keeps balloons from the scheduler: a job queue for all pods of the namespace, or a policy. One that lets them
     go does so within seconds."""
-    gates = (balloon.scheduling.gates for balloon in _long_unbound(view, now) if balloon.scheduling)
+    gates = (balloon.scheduling.gates for balloon in unbound if balloon.scheduling)
     held = [names for names in gates if names]
     return because(Reason.GATED, balloons=len(held), gates=some_of(set[str]().union(*held))) if held else None
 
 
-def _enlarged(view: PoolView, now: Now) -> Because | None:
+def _enlarged(view: PoolView, unbound: Sequence[Pod]) -> Because | None:
     """What was added to balloons at their admission (a sidecar, the overhead of a RuntimeClass), if with it they fit
     no idle node of their shape."""
     idle: dict[str, list[Node]] = {}
     for node in view.census.by_state[NodeState.IDLE]:
         idle.setdefault(view.shapes.of(node), []).append(node)
     rolling = {name for name, stored in view.deployments.items() if stored.is_rolling}
-    kinds = {(balloon.shape, id(balloon.requests)): balloon for balloon in _long_unbound(view, now)}
+    kinds = {(balloon.shape, id(balloon.requests)): balloon for balloon in unbound}
     more: set[str] = set()
     for (shape, _), balloon in kinds.items():
         asked, nodes = view.requests.get(shape), idle.get(shape, ()) if shape not in rolling else ()
@@ -352,9 +355,13 @@ def _enlarged(view: PoolView, now: Now) -> Because | None:
     return because(Reason.ENLARGED, resources=", ".join(sorted(more))) if more else None
 
 
-def _long_unbound(view: PoolView, now: Now) -> list[Pod]:
-    since_s = now.wall.timestamp() - WAITING_S
-    return [balloon for balloon in view.unbound if balloon.created_s <= since_s]
+def _not_started(view: PoolView, late_s: float) -> Because | None:
+    """The kubelets' words for balloons that have a node and do not run, such as an image that cannot be pulled."""
+    late = [b for b in view.census.balloons[NodeState.IDLE] if b.start_problem and b.created_s <= late_s]
+    if not late:
+        return None
+    words = ", ".join(sorted({balloon.start_problem for balloon in late}))
+    return because(Reason.NOT_STARTED, nodes=len(late), why=words, names=some_of([balloon.node for balloon in late]))
 
 
 def _why(view: PoolView, aim: Target, holding: Holding, freed: Sequence[tuple[Pod, str]], reserved: int) -> Because:

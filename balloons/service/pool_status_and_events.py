@@ -44,6 +44,7 @@ _STUCK = {
     Reason.REFUSED,
     Reason.GATED,
     Reason.ENLARGED,
+    Reason.NOT_STARTED,
     Reason.CONFLICT,
     Reason.NO_PRIORITY_CLASS,
     Reason.NO_SHAPE,

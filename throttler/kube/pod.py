@@ -150,16 +150,25 @@ class _PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     init_container_statuses: msgspec.Raw = _NONE
     allocated_resources: msgspec.Raw = _NOTHING
     resources: msgspec.Raw = _NOTHING
-    """Left as they came: only of the few pods that are resized just now they are read. The last two are of the pod as a
-    whole, with its overhead."""
+    """Left as they came: only of the few pods that are resized or start just now they are read. The last two are of the
+    pod as a whole, with its overhead."""
     extended_resource_claim_status: dict[str, Any] | None = None
     """There where the scheduler has claimed devices that the pod asks for by number (KEP-5004, on since 1.36)."""
+
+
+class _Waiting(msgspec.Struct, frozen=True):
+    reason: str = ""
+
+
+class _ContainerState(msgspec.Struct, frozen=True):
+    waiting: _Waiting = _Waiting()
 
 
 class _ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
     """What of its requests a container has: `resources` are in force, the others promised by the node."""
 
     name: str = ""
+    state: _ContainerState = _ContainerState()
     allocated_resources: dict[str, str] = {}
     resources: _ResourceRequests = _ResourceRequests()
 
@@ -230,6 +239,9 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     is_terminating: bool = False
     is_finished: bool = False
     is_preempted: bool = False
+    start_problem: str = ""
+    """The kubelet's word for why a balloon does not start on its node, such as `ImagePullBackOff`; empty while it says
+    none, and for all other pods."""
     claims_devices: bool = False
     """It has devices, or is to get some, by Dynamic Resource Allocation: no node counts them."""
     scheduling: Scheduling | None = None
@@ -267,9 +279,19 @@ def pod_from_wire(wire: PodWire, shared: Shared) -> Pod:
         is_terminating=metadata.deletion_timestamp is not None,
         is_finished=status.phase in ("Succeeded", "Failed"),
         is_preempted=any(c.reason == "PreemptionByScheduler" for c in status.conditions),
+        start_problem=_start_problem(status) if kind is PodKind.BALLOON and status.phase == "Pending" else "",
         claims_devices=bool(spec.resource_claims) or status.extended_resource_claim_status is not None,
         scheduling=None if spec.node_name else _scheduling(wire, requests, shared),
     )
+
+
+STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
+"""The kubelet's words for a container that is on its way."""
+
+
+def _start_problem(status: _PodStatus) -> str:
+    words = {own.state.waiting.reason for own in _statuses_decoder.decode(status.container_statuses)}
+    return min(words - STARTING, default="")
 
 
 def _kind(metadata: Metadata, priority: int) -> PodKind:

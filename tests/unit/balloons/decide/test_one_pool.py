@@ -17,6 +17,7 @@ from balloons.decide.decision_and_reasons import (
     Reason,
     ReleaseBalloon,
 )
+from balloons.service.pool_status_and_events import Standing, standing
 from tests.world import NOW, POOL_KEY, World, a_lane, a_pool, later, nodes, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import PodKind, Scheduling
@@ -192,6 +193,22 @@ def test_what_makes_balloons_too_large_at_their_admission_is_named(spec: dict[st
     rolling = msgspec.structs.replace(stored.status, updated_replicas=1)
     story.world.deployments[key] = msgspec.structs.replace(stored, status=rolling)
     assert story.step().pools[0].because.reason is Reason.WARMING, "those that wait are still of the former template"
+
+
+def test_balloons_that_do_not_start_on_their_nodes_are_named() -> None:
+    """The pool said that it was warming up, with no balloon that waits for a node, without end."""
+    story = held(3)
+    started = story.world.balloons()
+    made = {"is_running": False, "is_ready": False, "created_s": story.now.wall.timestamp()}
+    for balloon, problem in zip(started, ("ImagePullBackOff", "CreateContainerError", ""), strict=True):
+        story.world.add(msgspec.structs.replace(balloon, start_problem=problem, **made))
+    told = [story.step().pools[0].because for _ in range(8)]
+    assert {each.reason for each in told[:6]} == {Reason.WARMING}, "a registry may answer again within seconds"
+    why = told[6]
+    assert why.sentence == "2 nodes do not start their balloons (CreateContainerError, ImagePullBackOff): n000, n001"
+    assert standing(why.reason) is Standing.STUCK
+    story.world.add(*started[:2])
+    assert story.step().pools[0].because.reason is Reason.WARMING
 
 
 @pytest.mark.parametrize("more", [{}, {"cpu": "100m"}])

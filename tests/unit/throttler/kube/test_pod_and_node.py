@@ -45,6 +45,16 @@ def as_a_whole(allocated: str, in_force: str) -> dict[str, Any]:
     return {"allocatedResources": {"cpu": allocated}, "resources": {"requests": {"cpu": in_force}}}
 
 
+OF_A_POOL = {
+    "labels": {"kube-balloons.github.io/pool": "gpu", "app.kubernetes.io/managed-by": "kube-balloons"},
+    "ownerReferences": [{"kind": "ReplicaSet", "name": "gpu-1", "uid": "r", "controller": True}],
+}
+
+
+def waits_for(reason: str) -> dict[str, Any]:
+    return {"name": "balloon", "state": {"waiting": {"reason": reason}}}
+
+
 def asks(restart_policy: str = "", **requests: str) -> dict[str, Any]:
     policy = {"restartPolicy": restart_policy} if restart_policy else {}
     return {"name": "c", "resources": {"requests": requests}, **policy}
@@ -52,6 +62,20 @@ def asks(restart_policy: str = "", **requests: str) -> dict[str, Any]:
 
 def cpu_of(**spec: Any) -> int:
     return pod(**spec).requests.get("cpu", 0)
+
+
+@pytest.mark.parametrize(
+    ("status", "problem"),
+    [
+        ({"phase": "Pending", "containerStatuses": [waits_for("ImagePullBackOff")]}, "ImagePullBackOff"),
+        ({"phase": "Pending", "containerStatuses": [waits_for("ContainerCreating")]}, ""),
+        ({"phase": "Pending"}, ""),
+        ({"phase": "Running", "containerStatuses": [waits_for("CrashLoopBackOff")]}, ""),
+    ],
+)
+def test_why_a_balloon_does_not_start(status: dict[str, Any], problem: str) -> None:
+    assert pod(OF_A_POOL, status, nodeName="n", priority=-1).start_problem == problem
+    assert pod({}, status, nodeName="n").start_problem == "", "work says it by itself"
 
 
 def test_containers_add_up_and_every_pod_takes_a_slot() -> None:
