@@ -212,6 +212,7 @@ def test_what_holds_now_is_marked_and_what_binds_for_ever_is_said() -> None:
     assert "no pacing * 4m" in text
     assert "JoinThrottle * " not in text
     assert "BootTime boot time for ever" in text
+    assert "BootTime boot time 30s" in said(waves=[wave(0.0, 30.0, 100, 100)])
     assert text.count("peak API load") == 2, "a column of the table, and a figure of what holds now"
 
 
