@@ -21,7 +21,7 @@ from balloons.cli.terminal import CommandError, ExitCode, Look, lines, warn
 from balloons.text_and_colours import RESET, printable
 
 if TYPE_CHECKING:
-    from balloons.cli.documents import DiagnosisDocument, FindingItem
+    from balloons.cli.json_and_yaml_output import DiagnosisDocument, FindingItem
     from balloons.doctor.check import Finding
     from balloons.doctor.diagnose import Diagnosis
 
@@ -133,7 +133,7 @@ def _manifests(options: dict[str, Any]) -> Any:
 
 
 def _print_diagnosis(diagnosis: "Diagnosis", options: dict[str, Any]) -> None:
-    from balloons.cli.documents import printed
+    from balloons.cli.json_and_yaml_output import printed
 
     if options["output"] in ("json", "yaml"):
         click.echo(printed(diagnosis_document(diagnosis), options["output"]), nl=False)
@@ -181,7 +181,7 @@ def summary(diagnosis: "Diagnosis", look: Look) -> list[str]:
 
 def diagnosis_document(diagnosis: "Diagnosis") -> "DiagnosisDocument":
     """For machines; the list is there even when it is empty."""
-    from balloons.cli.documents import DiagnosisDocument, SkippedItem
+    from balloons.cli.json_and_yaml_output import DiagnosisDocument, SkippedItem
 
     return DiagnosisDocument(
         detected=diagnosis.detected,
@@ -192,7 +192,7 @@ def diagnosis_document(diagnosis: "Diagnosis") -> "DiagnosisDocument":
 
 
 def _finding_item(finding: "Finding") -> "FindingItem":
-    from balloons.cli.documents import FindingItem
+    from balloons.cli.json_and_yaml_output import FindingItem
 
     check, trouble = finding.check, finding.trouble
     return FindingItem(

@@ -21,7 +21,7 @@ from balloons.cli.terminal import NARROW_GAP, CommandError, ExitCode, Look, line
 from balloons.text_and_colours import duration, printable
 
 if TYPE_CHECKING:
-    from balloons.cli.documents import ExplanationDocument, StepItem
+    from balloons.cli.json_and_yaml_output import ExplanationDocument, StepItem
     from balloons.cluster.kinds import Kind
     from balloons.cluster.seen_cluster import SeenCluster
     from balloons.explain import Step, Timeline
@@ -117,7 +117,7 @@ def _unsure(cluster: "SeenCluster", subject: str) -> str:
 
 
 def _print_timeline(timeline: "Timeline", options: dict[str, Any]) -> None:
-    from balloons.cli.documents import printed
+    from balloons.cli.json_and_yaml_output import printed
 
     if options["output"]:
         click.echo(printed(timeline_document(timeline), options["output"]), nl=False)
@@ -173,7 +173,7 @@ def _wrapped_message(text: str, width: int | None, indent: str) -> list[str]:
 
 def timeline_document(timeline: "Timeline") -> "ExplanationDocument":
     """For machines."""
-    from balloons.cli.documents import ExplanationDocument
+    from balloons.cli.json_and_yaml_output import ExplanationDocument
 
     return ExplanationDocument(
         subject=timeline.subject,
@@ -184,7 +184,7 @@ def timeline_document(timeline: "Timeline") -> "ExplanationDocument":
 
 
 def _step_item(step: "Step") -> "StepItem":
-    from balloons.cli.documents import StepItem
+    from balloons.cli.json_and_yaml_output import StepItem
 
     return StepItem(_time(step.at) if step.at else None, step.wait_s, step.what, step.because, step.message)
 

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from balloons.cli.cluster_source import see
-from balloons.cli.documents import printed
 from balloons.cli.input_and_output_files import documents, only_document, prices, write
+from balloons.cli.json_and_yaml_output import printed
 from balloons.cli.options_and_values import Number, Seconds
 from balloons.cli.plan_and_simulate_command import DURATIONS, stated_of
 from balloons.cli.plan_text_and_chart import PLAN_ROWS, answer_lines, chart, comparison_lines, plan_lines, wrapped

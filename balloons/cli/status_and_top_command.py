@@ -122,8 +122,8 @@ def top(**options: Any) -> None:
     """
     import asyncio
 
-    from balloons.cli.documents import printed
     from balloons.cli.input_and_output_files import prices as prices_of
+    from balloons.cli.json_and_yaml_output import printed
     from balloons.cli.terminal import Look, table_as_asked
     from balloons.cli.top_screen import FIRST_TO_GO, GROUP_COLUMNS, document, groups, rows
     from balloons.cluster import seen_cluster

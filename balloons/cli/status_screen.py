@@ -22,7 +22,7 @@ import click
 import msgspec
 
 from balloons.cli.cluster_source import open_cluster, see
-from balloons.cli.documents import printed
+from balloons.cli.json_and_yaml_output import printed
 from balloons.cli.status_text import Awaited, Listing, document, missing, names, table, tables, throttle_table
 from balloons.cli.terminal import CommandError, ExitCode, Look, keys_unseen, warn
 from balloons.cluster import kinds, seen_cluster

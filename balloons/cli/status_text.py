@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from balloons.api.pool import GROUP, BalloonPool
-from balloons.cli.documents import PoolItem, ThrottleAndPoolStatusDocument, ThrottleItem
+from balloons.cli.json_and_yaml_output import PoolItem, ThrottleAndPoolStatusDocument, ThrottleItem
 from balloons.cli.terminal import GLYPHS, NONE, Look, table_as_asked
 from balloons.cluster.kinds import PAUSE_REASON
 from balloons.view.index_and_snapshot import RefusedPool, StoredPool

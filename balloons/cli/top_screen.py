@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from balloons.cli.cluster_source import open_cluster
-from balloons.cli.documents import NodeGroupItem, NodeGroupListDocument, RequestedItem
+from balloons.cli.json_and_yaml_output import NodeGroupItem, NodeGroupListDocument, RequestedItem
 from balloons.cli.status_screen import COLUMNS, LINES, ToldOnce, height, on_screen, outage, start, until_changed
 from balloons.cli.terminal import NONE, Look, keys_unseen
 from balloons.preview.from_cluster import price_of

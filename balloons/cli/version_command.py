@@ -43,7 +43,7 @@ def version(**options: Any) -> None:
     if options["output"]:
         import msgspec
 
-        from balloons.cli.documents import VersionDocument, printed
+        from balloons.cli.json_and_yaml_output import VersionDocument, printed
 
         click.echo(printed(msgspec.convert(versions, VersionDocument), options["output"]), nl=False)
         return

@@ -27,7 +27,7 @@ from balloons.decide.deleted_pools import sweep
 from balloons.decide.one_pool import Case, Outcome, PoolCase, decide_pool
 from balloons.decide.pool_view_and_schedule import PoolDeployments, deployments_by_pool, view_of
 from balloons.decide.pools_left_alone import believe, blind, outranked, why_left_alone
-from balloons.decide.release import Reservations, reserve
+from balloons.decide.release_to_waiting_work import Reservations, reserve
 from balloons.decide.strategies import (
     PoolBuffers,
     bound_of,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     # Whoever asks for a reason only, as the doctor does, need not load how nodes are counted.
     from balloons.decide.census import NodeState, Unready
     from balloons.decide.refusing import NodeRefusal
-    from balloons.decide.release import Reservations
+    from balloons.decide.release_to_waiting_work import Reservations
 
 
 class Reason(Sentence):

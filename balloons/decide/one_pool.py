@@ -28,7 +28,14 @@ from balloons.decide.pools_left_alone import (
     some_of,
 )
 from balloons.decide.refusing import to_remove
-from balloons.decide.release import Places, Reservations, is_perhaps_gang, keys_of, releases, taken_on_their_way
+from balloons.decide.release_to_waiting_work import (
+    Places,
+    Reservations,
+    is_perhaps_gang,
+    keys_of,
+    releases,
+    taken_on_their_way,
+)
 from balloons.decide.strategies import (
     PoolBuffers,
     annotate,
@@ -39,7 +46,7 @@ from balloons.decide.strategies import (
     lowered,
     off_leaving,
 )
-from balloons.decide.wanted_nodes import (
+from balloons.decide.wanted_and_chosen_nodes import (
     Holding,
     Supply,
     Target,

@@ -42,7 +42,7 @@ from balloons.decide.decision_and_reasons import (
     UnseenBuffers,
 )
 from balloons.decide.pool_view_and_schedule import PoolView, pool_of, wanted_size
-from balloons.decide.wanted_nodes import (
+from balloons.decide.wanted_and_chosen_nodes import (
     VICTIM_COST,
     Holding,
     Target,

@@ -3,9 +3,9 @@
 Pods out of what a user wrote: pods themselves, lists of them, and workloads by their templates. Nodes as pods are put
 on them, one class of pods at a time: what is left of each, and how a class is spread.
 
-A subset of the scheduler's filters (balloons.decide.release): requests, node labels, taints, one pod of a kind per
-host, even spread over hosts. Pods with rules beyond these (volumes, zones, affinity to others, claims of devices) are
-placed by these alone, and counted as `unjudged`.
+A subset of the scheduler's filters (balloons.decide.release_to_waiting_work): requests, node labels, taints, one pod
+of a kind per host, even spread over hosts. Pods with rules beyond these (volumes, zones, affinity to others, claims of
+devices) are placed by these alone, and counted as `unjudged`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from balloons.decide.release import PodClass, admits, class_of, how_many, room_without_balloon
+from balloons.decide.release_to_waiting_work import PodClass, admits, class_of, how_many, room_without_balloon
 from balloons.preview.inputs import Ceiling, NodeShape, PlanInputs, sharing
 from balloons.view.node_load_and_devices import EMPTY, NodeLoad
 from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, ZONE_LABEL, Node, Shared

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from balloons.cli.documents import printed
 from balloons.cli.explain_command import timeline_document, timeline_text
+from balloons.cli.json_and_yaml_output import printed
 from balloons.cli.terminal import Look
 from balloons.explain import Timeline, explain_node, explain_pod, explain_pool, explain_throttle
 from tests.unit.balloons.things_to_explain import (

@@ -14,7 +14,7 @@ from aiohttp import web
 from click.testing import CliRunner
 
 from balloons.cli import cluster_source
-from balloons.cli.documents import RequestedItem
+from balloons.cli.json_and_yaml_output import RequestedItem
 from balloons.cli.main import balloons as commands
 from balloons.cli.terminal import CommandError
 from balloons.cli.top_screen import document, groups, rows

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
-from balloons.cli.documents import ThrottleAndPoolStatusDocument, printed
+from balloons.cli.json_and_yaml_output import ThrottleAndPoolStatusDocument, printed
 from balloons.cli.status_text import (
     POOL_COLUMNS,
     THROTTLE_COLUMNS,

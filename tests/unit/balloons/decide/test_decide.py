@@ -7,8 +7,8 @@ from balloons.api.pool import Mode, PoolNodes, PoolSpec
 from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import Purse, decide
 from balloons.decide.decision_and_reasons import Memory
-from balloons.decide.wanted_nodes import target
-from tests.unit.balloons.decide.test_wanted_nodes import supply_of
+from balloons.decide.wanted_and_chosen_nodes import target
+from tests.unit.balloons.decide.test_wanted_and_chosen_nodes import supply_of
 from tests.world import NOW, POOL_KEY, World, a_lane, a_node, a_pool, later, work
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.levers.lever_and_reasons import Lane

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from balloons.decide.release import Reservations, class_of, reserve, taken_on_their_way
+from balloons.decide.release_to_waiting_work import Reservations, class_of, reserve, taken_on_their_way
 from tests.world import NOW, SIZE, a_node, nodes, work
 from throttler.kube.node import Node
 from throttler.kube.pod import Scheduling

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from balloons.decide.release import admits
+from balloons.decide.release_to_waiting_work import admits
 from balloons.preview import fitting
 from balloons.preview.fitting import AskedClass, Fitting, Place, PodsError, asked_pods, fit_pods
 from balloons.preview.inputs import Ceiling, NodeShape, PlanInputs, assumed_inputs, stopped

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes
 from balloons.balloon_manifest import ImageSettings
-from balloons.decide import release
+from balloons.decide import release_to_waiting_work
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Action, ApplyObject, Decision, Memory, Reason, ReleaseBalloon
-from balloons.decide.release import Places, PodClass, Reservations, admits, class_of, reserve
+from balloons.decide.release_to_waiting_work import Places, PodClass, Reservations, admits, class_of, reserve
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
 from throttler.kube import selectors
 from throttler.kube.metadata import OwnerReference
@@ -396,7 +396,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(node.name)
         return admits(node, wanted)
 
-    monkeypatch.setattr(release, "admits", spy)
+    monkeypatch.setattr(release_to_waiting_work, "admits", spy)
     return names
 
 
@@ -455,7 +455,7 @@ def test_every_class_is_looked_at_in_turn(blockers: int, fitting: int, most: int
     members = list(nodes(fitting).values())
     found = Reservations()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(release, "MOST_CLASSES", most)
+        patch.setattr(release_to_waiting_work, "MOST_CLASSES", most)
         for second in range(blockers // most + 1):
             found = reserve(pods, [], members, {}, found, -10, later(NOW, second))
         assert len(found.taker) == fitting
@@ -465,7 +465,7 @@ def test_every_class_is_looked_at_in_turn(blockers: int, fitting: int, most: int
 
 
 def test_looking_stops_at_the_budget_and_goes_on_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(release, "MOST_LOOKS", 5)
+    monkeypatch.setattr(release_to_waiting_work, "MOST_LOOKS", 5)
     world = World.of(a_pool(), nodes=nodes(10))
     for i in range(10):
         world.add(work(f"job-{i}"))
@@ -479,7 +479,7 @@ def test_looking_stops_at_the_budget_and_goes_on_next_time(monkeypatch: pytest.M
 
 def test_a_class_that_was_not_reached_comes_first_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A gang that fits nowhere used up what may be looked at."""
-    monkeypatch.setattr(release, "MOST_LOOKS", 5)
+    monkeypatch.setattr(release_to_waiting_work, "MOST_LOOKS", 5)
     large = [work(f"big-{i}", priority=5, scheduling=Scheduling(is_tried=True, gang="big")) for i in range(11)]
     members = list(nodes(10).values())
     first = reserve([*large, work("own")], [], members, {}, Reservations(), -10, NOW)

@@ -17,7 +17,7 @@ from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Memory, Reason, ReleaseBalloon
 from balloons.decide.pool_view_and_schedule import percent_of, wanted_size
-from balloons.decide.wanted_nodes import Supply, choose_nodes, target
+from balloons.decide.wanted_and_chosen_nodes import Supply, choose_nodes, target
 from balloons.view.node_load_and_devices import load_of
 from tests.world import NOW, SIZE, World, a_lane, a_node, a_pool, daemon, nodes, work
 from throttler.kube.node import Node

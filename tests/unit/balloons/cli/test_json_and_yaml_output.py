@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from balloons.cli.documents import DOCUMENTS, schema
+from balloons.cli.json_and_yaml_output import DOCUMENTS, schema
 from balloons.cli.main import balloons
 from balloons.cluster import kinds
 from balloons.reading.read_cluster import write_archive
@@ -23,7 +23,7 @@ SCHEMAS = Path(__file__).parents[4] / "docs" / "schemas"
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_the_schema_files_are_the_types(name: str) -> None:
-    """`python -m balloons.cli.documents` writes them anew."""
+    """`python -m balloons.cli.json_and_yaml_output` writes them anew."""
     assert (SCHEMAS / f"{name}.json").read_text() == schema(DOCUMENTS[name])
 
 

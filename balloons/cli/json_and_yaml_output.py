@@ -1,6 +1,6 @@
 """What `-o json` and `-o yaml` print.
 
-The types are the contract that docs/schemas is made from (`python -m balloons.cli.documents`).
+The types are the contract that docs/schemas is made from (`python -m balloons.cli.json_and_yaml_output`).
 """
 
 import json
