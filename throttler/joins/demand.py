@@ -18,7 +18,7 @@ the autoscaler has room for them and is seen to know it. A pod is given up when 
 its lifetime: there was room and no machine was ordered at all, or there was room for everything that waited, and it
 still waits while others were served. Whoever waits because the window is small runs neither: its turn to order ends the
 first, and there is no room for all. Where no ceiling bounds the autoscaler (gates) there always is room for all, and
-only what it orders tells that it is there.
+only what it orders tells that it is there: for those before that order, once it has had time to order for them too.
 """
 
 from collections import defaultdict
@@ -236,6 +236,8 @@ SEARCH_S = 180.0
 """Longer than the levers take to try every size of room (80 s), and than several looks of a slow autoscaler."""
 LONGEST_LOOK_S = 30.0
 """A pause of the service counts as no more than this."""
+ORDERS_ALL_S = 60.0
+"""Who was away and has ordered a first machine orders for all that wait within this: several looks of a slow one."""
 HOPE_EVERY_S, MOST_HOPES = 900.0, 3.0
 """Other machines on offer give new hope this often in the mean, and so many times in a row. NodePools may come and go
 with their jobs, and the largest of a fleet's machines with each spot node: no search would ever end."""
@@ -252,7 +254,9 @@ class Search:
     for_all_s: float = 0.0
     """For how long there was room for everything that waited."""
     proven_s: float = 0.0
-    """How far that clock counts: up to when the autoscaler was known to be there."""
+    """How far that clock counts: up to an order that has left it time for the others."""
+    proof_s: float | None = None
+    """What that clock said at the first order that does not count yet; None where there is none."""
     began: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """What `unused_s` and `for_all_s` said when each waiting pod (by uid) was seen first."""
     unserved: tuple[tuple[float, int], ...] = ()
@@ -291,6 +295,13 @@ class Search:
         lasted_s = min(elapsed_s, LONGEST_LOOK_S) if lacking else 0.0
         unused_s = self.unused_s + (lasted_s if room else 0.0)
         for_all_s = self.for_all_s + (lasted_s if room is None or room >= lacking else 0.0)
+        proven_s, proof_s = self.proven_s, self.proof_s
+        if room is not None:
+            proven_s = for_all_s
+        elif proof_s is not None and for_all_s - proof_s >= ORDERS_ALL_S:
+            proven_s, proof_s = proof_s, None
+        if is_ordered and proof_s is None:
+            proof_s = for_all_s
         kept = (sample for sample in self.unserved if sample[1] < unserved and for_all_s - sample[0] < SEARCH_S)
         after = replace(
             self,
@@ -298,7 +309,8 @@ class Search:
             unused_s=unused_s,
             for_all_s=for_all_s,
             ordered_at_s=unused_s if is_ordered else self.ordered_at_s,
-            proven_s=self.proven_s if room is None and not is_ordered else for_all_s,
+            proven_s=proven_s,
+            proof_s=proof_s,
             began={uid: self.began.get(uid, (unused_s, for_all_s)) for uid in pods},
             unserved=(*kept, (for_all_s, unserved)),
         )

@@ -525,7 +525,7 @@ def test_without_a_ceiling_there_is_room_for_all_as_soon_as_orders_show_that_the
     story = Story(JoinRules(nodes=RULES.nodes, gate=GATE, has_ceiling=has_ceiling))
     looks(story, 0, "abc")
     assert looks(story, 200, "abc", ("c1",)).hopeless_pods == 0, "no order since"
-    assert looks(story, 225, "abc", ("c1", "c2")).hopeless_pods == hopeless
+    assert looks(story, 275, "abc", ("c1", "c2")).hopeless_pods == hopeless
 
 
 def test_an_order_begins_the_search_anew() -> None:

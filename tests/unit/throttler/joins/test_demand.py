@@ -13,6 +13,7 @@ from tests.unit.throttler.joins.test_count_joins import Story
 from throttler.api.throttle import Reserved
 from throttler.joins.demand import (
     LONGEST_LOOK_S,
+    ORDERS_ALL_S,
     SEARCH_S,
     Search,
     count_demand,
@@ -180,10 +181,13 @@ def test_time_in_which_no_machine_was_lacking_is_no_search() -> None:
 def test_pods_that_wait_where_there_is_room_for_all_are_given_up_though_others_are_served(
     room: int | None, hopeless: str, *, is_ordered: bool
 ) -> None:
-    """A machine is ordered at the first look; where nothing bounds the autoscaler, only the last order tells of it."""
+    """A machine is ordered at the first look; where nothing bounds the autoscaler, only the last order tells of it, and
+    only once there was time to order for the others."""
     search = looked(begun("ab", 1, room), "ab", 2, room, SEARCH_S - 1, orders=True)
     assert search.hopeless == frozenset()
-    assert looked(search, "ab", 2, room, 1, orders=is_ordered).hopeless == set(hopeless)
+    search = looked(search, "ab", 2, room, 1, orders=is_ordered)
+    assert search.hopeless == set(hopeless if room else "")
+    assert looked(search, "ab", 2, room, ORDERS_ALL_S).hopeless == set(hopeless)
 
 
 def test_no_more_are_given_up_beside_others_than_were_lacking_all_the_time() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,7 +13,8 @@ from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import pool_body
 from tests.unit.throttler.service.throttle_scene import WALL_S as EPOCH_S
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
-from throttler.joins.demand import SEARCH_S
+from throttler.api.throttle import JoinThrottle
+from throttler.joins.demand import ORDERS_ALL_S, SEARCH_S
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
@@ -195,18 +197,22 @@ def test_whose_machine_takes_long_to_boot_is_not_given_up_with_the_others() -> N
     assert plant.looks(300).findings.joins.hopeless_pods == 1
 
 
-GATES_ALONE = a_throttle(
-    nodes={"matchLabels": {"pool": "a"}},
-    levers={"schedulingGates": {}},
-    window={"initial": 4, "min": 4, "max": 500},
-    maxInFlight=6,
-)
+def gates_alone(**spec: Any) -> JoinThrottle:
+    window = {"initial": 4, "min": 4, "max": 500}
+    return a_throttle(nodes={"matchLabels": {"pool": "a"}}, levers={"schedulingGates": {}}, window=window, **spec)
+
+
+GATES_ALONE = gates_alone(maxInFlight=6)
 
 
 class GatedPlant:
-    """Gates as the only lever, and a Karpenter that orders at once for all that are let go, but not for `lost`."""
+    """Gates as the only lever, and a Karpenter that orders at once for all that are let go, but not for `lost` ones.
 
-    def __init__(self, *names: str) -> None:
+    What stands before a hyphen is the name of a pod's owner.
+    """
+
+    def __init__(self, *names: str, throttle: JoinThrottle = GATES_ALONE) -> None:
+        self.throttle = throttle
         self.waiting = dict.fromkeys(names, False)
         """Whether each was let go."""
         self.ordered: dict[str, float] = {}
@@ -222,7 +228,7 @@ class GatedPlant:
                 self.nodes.append(f"n-{name}")
                 del self.ordered[name], self.waiting[name]
         if self.is_there:
-            new = (name for name, is_free in self.waiting.items() if is_free and name != "lost")
+            new = (name for name, is_free in self.waiting.items() if is_free and not name.startswith("lost"))
             self.ordered = {**dict.fromkeys(new, self.now_s), **self.ordered}
         world = a_world(
             *(machine(name)[0] for name in self.nodes),
@@ -230,12 +236,16 @@ class GatedPlant:
             claims=tuple(a_claim(f"c-{name}") for name in self.ordered),
             unplaced=tuple(
                 pending(
-                    name, owner=name, is_gated=not is_free, is_tried=is_free, gates=() if is_free else (PACED_GATE,)
+                    name,
+                    owner=name.partition("-")[0],
+                    is_gated=not is_free,
+                    is_tried=is_free,
+                    gates=() if is_free else (PACED_GATE,),
                 )
                 for name, is_free in self.waiting.items()
             ),
         )
-        (turn,), self.memories = decide_throttles((GATES_ALONE,), a_view(self.now_s, world), self.memories)
+        (turn,), self.memories = decide_throttles((self.throttle,), a_view(self.now_s, world), self.memories)
         for write in turn.lever_writes:
             self.waiting[write.key.name] = True
         return turn
@@ -243,7 +253,7 @@ class GatedPlant:
 
 def test_what_was_let_go_and_fits_nowhere_is_given_up_beside_others_by_the_same_rule() -> None:
     plant = GatedPlant("lost", *(f"p{number}" for number in range(30)))
-    for _ in range(int((SEARCH_S + 60) / LOOK_S)):
+    for _ in range(int((SEARCH_S + ORDERS_ALL_S + 60) / LOOK_S)):
         turn = plant.look()
         assert turn.findings.joins.hopeless_pods <= 1
     assert (turn.findings.joins.hopeless_pods, len(plant.waiting) > 6) == (1, True)
@@ -266,3 +276,19 @@ def test_nothing_that_was_let_go_is_given_up_while_nobody_orders() -> None:
         turn = plant.look()
     assert turn.findings.joins.hopeless_pods == 0
     assert sum(plant.waiting.values()) == 6
+
+
+def crowd(owner: str, count: int = 8) -> list[str]:
+    return [f"{owner}-{number:02}" for number in range(count)]
+
+
+def test_an_autoscaler_that_comes_back_and_orders_one_by_one_finds_no_more_than_the_user_allows() -> None:
+    plant = GatedPlant(*crowd("a", 60), throttle=gates_alone(maxInFlight=12, reserved={"nodes": 0}))
+    plant.is_there = False
+    for _ in range(int(2 * SEARCH_S / LOOK_S)):
+        plant.look()
+    assert sum(plant.waiting.values()) == 9
+    for _ in range(9):
+        free = (name for name, is_free in plant.waiting.items() if is_free and name not in plant.ordered)
+        plant.ordered[next(free)] = plant.now_s
+        assert plant.look().findings.joins.hopeless_pods == 0
