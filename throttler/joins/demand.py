@@ -19,6 +19,7 @@ its lifetime: there was room and no machine was ordered at all, or there was roo
 still waits while others were served. Whoever waits because the window is small runs neither: its turn to order ends the
 first, and there is no room for all. Where no ceiling bounds the autoscaler (gates) there always is room for all, and
 only what it orders tells that it is there: for those before that order, once it has had time to order for them too.
+Where it orders nothing, a pilot finds out (`is_unanswered`).
 """
 
 from collections import defaultdict
@@ -253,6 +254,8 @@ class Search:
     """What that clock said when a machine was ordered last."""
     for_all_s: float = 0.0
     """For how long there was room for everything that waited."""
+    answered_s: float = 0.0
+    """What that clock said when the autoscaler was last known to be there."""
     proven_s: float = 0.0
     """How far that clock counts: up to an order that has left it time for the others."""
     proof_s: float | None = None
@@ -309,12 +312,21 @@ class Search:
             unused_s=unused_s,
             for_all_s=for_all_s,
             ordered_at_s=unused_s if is_ordered else self.ordered_at_s,
+            answered_s=self.answered_s if room is None and not is_ordered else for_all_s,
             proven_s=proven_s,
             proof_s=proof_s,
             began={uid: self.began.get(uid, (unused_s, for_all_s)) for uid in pods},
             unserved=(*kept, (for_all_s, unserved)),
         )
         return replace(after, hopeless=self.hopeless.intersection(pods).union(after._given_up()))
+
+    def is_unanswered(self, released: Iterable[str]) -> bool:
+        """Whether pods that a gate let go (by uid) were seen to wait for a whole search, and nothing was ordered.
+
+        Only of pods that nothing of ours bounds: nothing tells then whether an autoscaler is there.
+        """
+        begun = [self.began.get(uid, (self.unused_s, self.for_all_s))[1] for uid in released]
+        return bool(begun) and self.for_all_s - max(self.answered_s, *begun) >= SEARCH_S
 
     def _given_up(self) -> list[str]:
         """Pods whose search was in vain, the first comers first.

@@ -11,12 +11,12 @@ are exact.
 `throttler.joins.demand` says why it estimates in another way.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
 from throttler.api.throttle import GateLever, JoinThrottle, Levers
-from throttler.joins.demand import Sizes, is_loose, is_refused, may_use
+from throttler.joins.demand import Sizes, is_loose, is_of_gang, is_refused, may_use
 from throttler.joins.joins import JoinRules
 from throttler.joins.warm_nodes import can_preempt, placed, takes_balloons_place, warm_places
 from throttler.kube.metadata import KindNames
@@ -72,6 +72,11 @@ class GatedDemand:
     """Pods (by uid) that need no machine (`SchedulingGates.at_once`)."""
     most: float = inf
     """Nodes that may be asked for at all: what takes a warm node first may be another pod."""
+    pilot: str = ""
+    """As of LeverContext."""
+    most_unanswered: float = inf
+    """Nodes that may be asked for before more is ordered; after that only the `urgent` ones are."""
+    urgent: int = 0
     refused: frozenset[str] = frozenset()
     """Pods (by uid) of which the API server refused a moment ago to let them go. Until they are tried again they take
     nobody's place, and then they are in turn after all that came before."""
@@ -89,6 +94,8 @@ class GateMemory:
     not heard of it. They are let go again at each look, and counted as released from the first (`JoinWorld`)."""
     at_once: frozenset[str] = frozenset()
     """Pods (by uid) that were let go because warm nodes take them, until they have one or the scheduler found none."""
+    pilots: frozenset[str] = frozenset()
+    """Pods (by uid) that were let go as pilots and have no node yet."""
 
 
 def release_gates(
@@ -117,7 +124,16 @@ def release_gates(
         left -= nodes_for([held[entry.id] for entry in warm], sizes)
         is_due = memory.released_s is None or moment.now_s - memory.released_s >= APART_S
         free = min(room.allowance - demand.released, left) if room.may_move and is_due else 0
-        chosen = _first_of([entry for entry in queued if entry.id not in demand.at_once], held, free, sizes)
+        turn = [entry for entry in queued if entry.id not in demand.at_once]
+        usual = min(free, demand.most_unanswered)
+        pilot = [entry for entry in turn if entry.id == demand.pilot]
+        if pilot and usual <= 1:
+            turn = pilot
+        elif usual > 0:
+            free = usual
+        else:
+            turn, free = [entry for entry in turn if entry.is_urgent], min(free, demand.urgent)
+        chosen = _first_of(turn, held, free, sizes)
     again = [Held(uid, since.age_s(uid, moment.now_s)) for uid in held if uid in memory.released]
     goes = (*again, *warm, *chosen)
     writes = tuple(_ungate(held[entry.id], entry, room) for entry in goes)
@@ -126,7 +142,8 @@ def release_gates(
     at_once = frozenset((*(pod.uid for pod in coming), *(entry.id for entry in warm)))
     released_s = moment.now_s if chosen else memory.released_s
     decision = _decision((*stays, *refused), room, writes)
-    return decision, GateMemory(since=since, released_s=released_s, released=released, at_once=at_once)
+    pilots = (memory.pilots | released & {demand.pilot}).intersection(pod.uid for pod in demand.pods)
+    return decision, GateMemory(since=since, released_s=released_s, released=released, at_once=at_once, pilots=pilots)
 
 
 def _decision(stays: Sequence[Held], room: LeverBudget, writes: tuple[LeverWrite, ...]) -> LeverDecision:
@@ -185,6 +202,12 @@ def _owner_of(pod: Pod) -> str:
     if gang:
         return f"{pod.key.namespace}/{gang}"
     return pod.owner.uid if pod.owner and pod.owner.uid else pod.uid
+
+
+def _kind_of(pod: Pod) -> tuple[int, ...]:
+    """What it asks of a node; caches share the parts that equal pods have, so identity tells."""
+    how = pod.scheduling or Scheduling()
+    return id(pod.requests), id(how.node_selector), id(how.node_terms), id(how.tolerations)
 
 
 def _ungate(pod: Pod, held: Held, room: LeverBudget) -> LeverWrite:
@@ -247,6 +270,10 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
     def decide(self, context: LeverContext, memory: GateMemory) -> tuple[tuple[LeverDecision, ...], GateMemory]:
         """Which of the throttle's pods lose the gate."""
         spec, released = context.throttle.spec, context.joins.released if context.rules.has_ceiling else 0
+        most, most_unanswered = spec.max_in_flight or inf, inf
+        if spec.max_in_flight and not context.rules.has_ceiling:
+            # What fits nowhere must not take the reserve's places as well: nobody else could show that it does not.
+            most_unanswered = most - min(spec.reserved.nodes, spec.max_in_flight // 2) - context.joins.released
         settings = GateSettings(
             max_wait_s=spec.max_wait_s,
             urgent_priority=spec.reserved.priority_at_least,
@@ -259,7 +286,10 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
             machines=context.machines,
             released=released,
             at_once=context.at_once,
-            most=(spec.max_in_flight or inf) - context.joins.in_flight - released,
+            most=most - context.joins.in_flight - released,
+            pilot=context.pilot,
+            most_unanswered=most_unanswered,
+            urgent=context.joins.urgent,
             refused=refused,
         )
         decision, memory = release_gates(demand, settings, context.room, memory, context.scene.moment)
@@ -302,6 +332,28 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
         ]
         goes = {pod.uid for pod in placed([*first, *able], warm_places(scene.nodes, scene.pods, rules))}
         return frozenset(coming).union(pod.uid for pod in able if pod.uid in goes)
+
+    def pilot(self, rules: JoinRules, scene: LeverScene, memory: GateMemory, released: Container[str]) -> str:
+        """Which pod (by uid) is to show whether an autoscaler is there when none orders for those that were `released`.
+
+        One that asks for something else, or at least another's: what keeps those from a machine may keep all that are
+        like them. Empty where there is none, and while as many wait in vain as the reserve has places.
+        """
+        unplaced = [pod for pod in scene.unplaced if may_use(pod, rules)]
+        out = [pod for pod in unplaced if pod.uid in released or pod.uid in memory.released]
+        if sum(pod.uid in memory.pilots for pod in out) >= rules.reserved.nodes:
+            return ""
+        kinds, owners = {_kind_of(pod) for pod in out}, {_owner_of(pod) for pod in out}
+        others = (
+            (_kind_of(pod) in kinds, is_of_gang(pod), pod.created_s, pod.uid)
+            for pod in unplaced
+            if is_held(pod)
+            and is_ours_alone(pod)
+            and pod.uid not in memory.released
+            and (self.WRITES_ON.kind, pod.key) not in scene.refused
+            and _owner_of(pod) not in owners
+        )
+        return min(others, default=(False, False, 0.0, ""))[-1]
 
     def free_of(self, throttles: Iterable[JoinThrottle], pods: Iterable[Pod]) -> list[Pod]:
         """Those of the pods that none of these throttles looks after by this lever."""

@@ -317,7 +317,8 @@ class _Counted:
     joins: Joins
     memory: JoinMemory
     at_once: frozenset[str] = frozenset()
-    """As of LeverContext."""
+    pilot: str = ""
+    """Both as of LeverContext."""
     pace: PaceLeft = PaceLeft()
     law: LawSettings = field(default_factory=LawSettings)
     may_order: int = UNLIMITED
@@ -481,6 +482,11 @@ def _count(case: _Case, view: TickView) -> _Counted:
     # What is held on nodes of an older throttle is held by that one's levers.
     rules = replace(case.rules, older=(), taint_key="", label=None) if case.covered_by else case.rules
     joins, memory = count_joins(world, case.memory.joins, rules, now_s)
+    pilot = ""
+    waiting = memory.released - memory.search.hopeless - memory.served - at_once
+    if case.rules.gate and not case.is_idle and memory.search.is_unanswered(waiting):
+        pilot = SCHEDULING_GATES.pilot(case.rules, _without(scene, at_once), gates, memory.released)
+        joins = replace(joins, urgent=max(joins.urgent, 1 if pilot else 0))
     may_order, may_let_in, pace, law = UNLIMITED, UNLIMITED, PaceLeft(), law_settings(spec, view.world.daemon_sets)
     if not case.is_alone:
         law = replace(law, max_in_flight=UNLIMITED, max_per_min=None)
@@ -490,7 +496,7 @@ def _count(case: _Case, view: TickView) -> _Counted:
             pace = case.memory.pace.after(spec.pace.max_per_minute, last, joins, now_s)
             may_order, may_let_in = min(may_order, int(pace.to_order or 0)), int(pace.to_let_in or 0)
     reserved = max(0, min(joins.urgent, spec.reserved.nodes - joins.in_flight, may_order))
-    return _Counted(joins, memory, at_once, pace, law, may_order, may_let_in, reserved)
+    return _Counted(joins, memory, at_once, pilot, pace, law, may_order, may_let_in, reserved)
 
 
 def _without(scene: LeverScene, pods: Container[str]) -> LeverScene:
@@ -536,6 +542,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         growth=case.growth,
         older=case.older,
         at_once=own.at_once,
+        pilot=own.pilot,
         paces_both=paces_both(case.throttle, view.scene),
     )
     decisions, levers = decide_levers(context, memory.levers)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.throttler.joins.cluster import pending
 from tests.unit.throttler.levers.json_patch import apply_patch
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from tests.world import a_node, work
@@ -396,3 +397,40 @@ def test_a_lever_that_is_off_is_none() -> None:
 def test_the_guard_takes_every_gate_of_ours_off() -> None:
     pods = [gated("both", OTHER, PACED_GATE), gated("theirs", OTHER), *row(2)]
     assert [write.key.name for write in SCHEDULING_GATES.let_all_in(pods)] == ["both", "p00", "p01"]
+
+
+RULES = JoinRules(nodes=LabelSelector(), gate=PACED_GATE)
+
+
+def waiting(name: str, created_s: float = 0.0, *gates: str, **changes: Any) -> Pod:
+    held = {"is_gated": True, "is_tried": False, "gates": gates or (PACED_GATE,)}
+    return msgspec.structs.replace(pending(name, **{"owner": name, **held, **changes}), created_s=created_s)
+
+
+def pilot(*held: Pod, pilots: frozenset[str] = frozenset(), refused: tuple[Pod, ...] = ()) -> str:
+    """Beside a pod of the Job `lost` that was let go."""
+    out = pending("out", owner="lost")
+    places = frozenset(("Pod", pod.key) for pod in refused)
+    scene = LeverScene(moment=AT, unplaced=(out, *held), refused=places)
+    return SCHEDULING_GATES.pilot(RULES, scene, GateMemory(pilots=pilots), {out.uid, *pilots})
+
+
+def test_a_pilot_is_another_jobs_and_asks_for_something_else_where_it_can() -> None:
+    same, alike = waiting("same", owner="lost"), waiting("alike", 1.0)
+    gang, other = waiting("gang", 2.0, cpu="7", gang="g"), waiting("other", 3.0, cpu="7")
+    assert pilot(same, alike, gang, other) == other.uid
+    assert pilot(same, alike, gang) == gang.uid
+    assert pilot(same, alike) == alike.uid
+    assert pilot(same) == ""
+
+
+def test_a_pilot_is_one_that_the_api_server_and_all_others_let_go() -> None:
+    first, later = waiting("first"), waiting("later", 9.0)
+    assert pilot(first, later, refused=(first,)) == later.uid
+    assert pilot(waiting("kept", 0.0, PACED_GATE, OTHER)) == ""
+
+
+def test_no_more_pilots_wait_in_vain_than_the_reserve_has_places() -> None:
+    sent, held = [pending(f"sent{number}", owner=f"s{number}") for number in range(2)], waiting("held")
+    assert pilot(*sent, held, pilots=frozenset({sent[0].uid})) == held.uid
+    assert pilot(*sent, held, pilots=frozenset(pod.uid for pod in sent)) == ""

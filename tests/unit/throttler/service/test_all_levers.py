@@ -125,7 +125,7 @@ def test_pods_that_several_throttles_may_let_go_are_the_oldest_ones() -> None:
     gated: dict[str, Any] = {"is_gated": True, "is_tried": False, "gates": (PACED_GATE,)}
     pods = tuple(pending(f"p{number}", node_selector={"pool": "a"}, **gated) for number in range(50))
     own = pending("own", node_selector={"pool": "b", "zone": "z"}, **gated)
-    bound: dict[str, Any] = {"levers": {"schedulingGates": {}}, "maxInFlight": 6}
+    bound: dict[str, Any] = {"levers": {"schedulingGates": {}}, "maxInFlight": 6, "reserved": {"nodes": 0}}
     older = a_throttle("older", nodes={"matchLabels": {"pool": "a"}}, **bound)
     younger = a_throttle("younger", created="2026-02-01T00:00:00Z", nodes={"matchLabels": {"zone": "z"}}, **bound)
     memories: Memories = {}

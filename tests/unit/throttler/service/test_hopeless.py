@@ -282,6 +282,60 @@ def crowd(owner: str, count: int = 8) -> list[str]:
     return [f"{owner}-{number:02}" for number in range(count)]
 
 
+@pytest.mark.whole
+@pytest.mark.parametrize("bounds", [{}, {"maxInFlight": 6}, {"maxInFlight": 4, "reserved": {"nodes": 1}}])
+def test_a_crowd_that_fits_nowhere_keeps_nobody_behind_it_waiting(bounds: dict[str, Any]) -> None:
+    plant = GatedPlant(*crowd("lost", 13), *crowd("others"), throttle=gates_alone(**bounds))
+    for _ in range(int(10 * SEARCH_S / LOOK_S)):
+        plant.look()
+    assert sorted(plant.waiting) == crowd("lost", 13)
+
+
+def test_a_small_job_passes_a_crowd_that_fits_nowhere_and_fills_all_that_the_user_allows() -> None:
+    plant = GatedPlant(*crowd("lost"), throttle=GATES_ALONE)
+    for _ in range(20):
+        plant.look()
+    plant.waiting["job-00"] = False
+    for _ in range(3):
+        plant.look()
+    assert "job-00" in plant.ordered
+
+
+def test_a_job_that_comes_beside_one_that_fits_nowhere_has_the_whole_window_at_once() -> None:
+    plant = GatedPlant("lost-00", throttle=gates_alone(reserved={"demandAtMost": 0}))
+    for _ in range(int(2 * SEARCH_S / LOOK_S)):
+        plant.look()
+    plant.waiting |= dict.fromkeys(crowd("others"), False)
+    plant.look()
+    assert sum(plant.waiting.values()) == 4
+
+
+@pytest.mark.whole
+def test_two_crowds_that_fit_nowhere_keep_nobody_behind_them_waiting() -> None:
+    plant = GatedPlant(*crowd("lost"), *crowd("lostalso"), *crowd("others"))
+    for _ in range(int(20 * SEARCH_S / LOOK_S)):
+        plant.look()
+    assert sorted(plant.waiting) == [*crowd("lost"), *crowd("lostalso")]
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(
+    ("bounds", "most"),
+    [({"reserved": {"nodes": 0}}, 9), ({}, 9 + 2), ({"maxInFlight": 6}, 6)],
+)
+def test_an_autoscaler_that_is_away_finds_no_more_than_the_reserve_beyond_what_is_usual(
+    bounds: dict[str, Any], most: int
+) -> None:
+    """Nine are let go where the user sets no bound: the window, and those that are to come when its joins end."""
+    owners = ("a", "b", "c", "d", "e")
+    plant = GatedPlant(*(name for owner in owners for name in crowd(owner)), throttle=gates_alone(**bounds))
+    plant.is_there = False
+    for _ in range(int(7 * SEARCH_S / LOOK_S)):
+        turn = plant.look()
+        assert sum(plant.waiting.values()) <= most
+    assert (turn.findings.joins.hopeless_pods, sum(plant.waiting.values())) == (0, most)
+
+
 def test_an_autoscaler_that_comes_back_and_orders_one_by_one_finds_no_more_than_the_user_allows() -> None:
     plant = GatedPlant(*crowd("a", 60), throttle=gates_alone(maxInFlight=12, reserved={"nodes": 0}))
     plant.is_there = False

@@ -31,6 +31,7 @@ SPEC: dict[str, Any] = {
     "levers": {"schedulingGates": {}},
     "window": {"initial": MOST, "min": MOST, "max": MOST},
     "maxInFlight": MOST,
+    "reserved": {"nodes": 0},
 }
 GATED = {"is_gated": True, "is_tried": False, "gates": (PACED_GATE,), "node_selector": {"pool": "a"}}
 
