@@ -139,7 +139,7 @@ def filled(facts: LawInput, update: WindowUpdate) -> Filling:
     free = 0 if update.phase is Phase.BRAKE else max(0, limit - facts.joins.in_flight)
     if _per_min(facts, update) is not None or not (facts.settings.has_gate or facts.has_waves):
         free = min(free, payable)
-    allowance = max(min(facts.joins.waiting, free), _urgent(facts, update, limit, payable))
+    allowance = max(min(facts.joins.waiting, free), _urgent(facts, update, window, payable))
     return Filling(
         admit=admit,
         overdue=overdue,
@@ -266,18 +266,16 @@ def _pace_per_s(facts: LawInput, window: float) -> float:
     return max(by_window, facts.prior_pace_per_s or 0.0)
 
 
-def _urgent(facts: LawInput, update: WindowUpdate, limit: int, payable: int) -> int:
-    """What urgent demand may ask for in its own lane, which passes the window and no bound of the user's."""
-    settings = facts.settings
-    urgent = urgent_ask(facts.joins, limit, settings.reserved_nodes)
+def _urgent(facts: LawInput, update: WindowUpdate, window: float, payable: int) -> int:
+    """What urgent demand may ask for in its own lane, which passes the window and no bound of the user's: what anybody
+    might if the window were as much larger as is reserved. In a cluster of small jobs all demand is urgent."""
+    joins, reserved = facts.joins, facts.settings.reserved_nodes
+    if not joins.urgent:
+        return 0
+    room = _limit(facts, window + reserved) - joins.in_flight
     if _per_min(facts, update) is not None:
-        urgent = min(urgent, payable)
-    return min(urgent, max(0, settings.max_in_flight - facts.joins.late - facts.joins.in_flight))
-
-
-def urgent_ask(joins: Joins, limit: int, reserved: int) -> int:
-    """Machines that urgent demand may ask for: up to `reserved` more in flight than everybody's `limit`."""
-    return max(0, min(joins.urgent, joins.waiting, reserved, limit + reserved - joins.in_flight))
+        room = min(room, payable)
+    return max(0, min(joins.urgent, joins.waiting, reserved, room))
 
 
 DEVIATIONS = tuple(NormalDist().inv_cdf((part + 0.5) / PARTS) for part in range(PARTS))

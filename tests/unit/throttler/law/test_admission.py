@@ -166,14 +166,6 @@ def test_stock_counts_no_place_of_the_window_twice_and_no_time_in_which_none_goe
     assert admission.gated_stock(outlook, Joins(oldest_booting_s=140.0), SETTINGS) == 80 + 510
 
 
-def test_urgent_demand_may_pass_the_limit_by_what_is_reserved() -> None:
-    joins = Joins(waiting=9, urgent=5, joining=100)
-    assert admission.urgent_ask(joins, 101, 4) == 4
-    assert admission.urgent_ask(joins, 100, 9) == 5
-    assert admission.urgent_ask(replace(joins, waiting=1), 100, 9) == 1
-    assert admission.urgent_ask(joins, 95, 4) == 0
-
-
 def test_parts_of_boots_stand_for_equal_shares() -> None:
     assert Boots(mean_s=100.0).parts == (100.0,)
     parts = Boots(mean_s=100.0, spread_s=10.0).parts

@@ -264,6 +264,19 @@ def test_urgent_demand_has_its_own_lane_beyond_a_full_stock() -> None:
     assert loop.calm(replace(full, urgent=5)).allowance == 2
 
 
+@pytest.mark.parametrize("has_gate", [False, True])
+def test_a_cluster_of_small_jobs_has_no_more_on_the_way_than_fit_beside_the_reserve(*, has_gate: bool) -> None:
+    """Where no lever acts at the join, the lane opened by the reserve at each look: 300 machines were on their way."""
+    flights = []
+    for urgent in (0, 300):
+        loop, booting = Loop(settings=replace(SETTINGS, reserved_nodes=2, has_gate=has_gate)), 0
+        loop.calm(Joins(), times=10)
+        for _ in range(100):
+            booting += loop.calm(Joins(waiting=300, urgent=urgent, booting=booting)).allowance
+        flights.append(booting)
+    assert flights[0] < flights[1] <= 1.1 * flights[0]
+
+
 def test_urgent_demand_keeps_to_the_users_bound_on_what_is_in_flight() -> None:
     loop, full = full_stock(max_in_flight=101)
     assert loop.calm(replace(full, urgent=5)).allowance == 0

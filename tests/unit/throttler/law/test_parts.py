@@ -120,11 +120,6 @@ def test_machines_near_their_limit_are_counted_from_their_arrival() -> None:
     assert admission.overdue_now(Joins(held=100, oldest_held_s=100), seen, 120, 5.0, 100.0, DEFAULTS) == 0
 
 
-def test_urgent_lane_opens_beyond_the_limit_and_no_further() -> None:
-    assert admission.urgent_ask(Joins(waiting=9, urgent=5, joining=100), 100, 2) == 2
-    assert admission.urgent_ask(Joins(waiting=9, urgent=5, joining=102), 100, 2) == 0
-
-
 @pytest.mark.parametrize("wrong", [{"window_min": 25}, {"gain": float("nan")}, {"queue": 1.0}, {"cut": -1.0}])
 def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="accepted are"):
