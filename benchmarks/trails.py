@@ -30,7 +30,7 @@ from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
 from balloons.service.pool_status_and_events import Announcer
 from balloons.service.pool_write_queue import PoolWrites
-from balloons.service.preemptions import Preemptions
+from balloons.service.preemptions_and_warm_hits import Preemptions
 from balloons.service.watched_kinds import node_within_s, pod_within_s
 from balloons.view.index_and_snapshot import Circumstances, Deployment, Index, Now, PriorityClass
 from throttler.api.throttle import JoinThrottle

@@ -20,7 +20,6 @@ from balloons.cli.version_command import own_version
 from balloons.cluster import seen_cluster
 from balloons.cluster.kinds import NODES, Kind
 from balloons.cluster.seen_cluster import SeenCluster
-from balloons.preview.fitting import AskedPod, Fitting, PodsError, asked_pods, fit_pods
 from balloons.preview.forecast import NONE, THROTTLE, PolicyError, policy_maker
 from balloons.preview.from_cluster import KINDS, births_in, loads_of, plan_inputs
 from balloons.preview.inputs import (
@@ -36,6 +35,7 @@ from balloons.preview.inputs import (
 from balloons.preview.plan_json import SavedPlanError, compared, comparison_json, plan_json, saved_plan
 from balloons.preview.scale_up_plan import Asked, PlanError, ScaleUpPlan, make_plan, room_of
 from balloons.preview.simulate import FIGURES, Cell, Sweep, simulate, simulation_json
+from balloons.preview.workload_pods_and_fitting import AskedPod, Fitting, PodsError, asked_pods, fit_pods
 from balloons.report.document import read_document, series_of
 from balloons.report.sentences import answer_of_sides, hurts, may_hurt, shown
 from balloons.text_and_colours import POLICIES, duration, end, share, times

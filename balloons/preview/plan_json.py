@@ -9,10 +9,10 @@ from typing import Any
 
 from balloons.cluster.object_fields_and_flags import moment, part, parts, text, whole
 from balloons.preview.calibrate import Birth
-from balloons.preview.fitting import Fitting
 from balloons.preview.forecast import Band, Wave
 from balloons.preview.inputs import Known, PlanInputs, PoolFacts
 from balloons.preview.scale_up_plan import ScaleUpPlan, Side
+from balloons.preview.workload_pods_and_fitting import Fitting
 from throttler.kube.quantities_and_durations import format_resources, rfc3339
 
 API_VERSION = "balloons.kube-balloons.github.io/v1"

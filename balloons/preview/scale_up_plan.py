@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from balloons.preview.fitting import Fitting
 from balloons.preview.forecast import (
     MOST_ADDED,
     NONE,
@@ -28,6 +27,7 @@ from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts, of_pool, sha
 from balloons.preview.overload import is_collapse
 from balloons.preview.possible_worlds import World, median_world
 from balloons.preview.scale_up_run import Flow, FlowMoment, flow
+from balloons.preview.workload_pods_and_fitting import Fitting
 from balloons.text_and_colours import duration, share
 from throttler.kube.quantities_and_durations import count, plural
 

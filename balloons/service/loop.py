@@ -18,7 +18,7 @@ from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import Decision, Memory, PoolMemory
 from balloons.service.metrics import Metrics
 from balloons.service.pool_write_queue import PoolWrites
-from balloons.service.preemptions import Preemptions
+from balloons.service.preemptions_and_warm_hits import Preemptions
 from balloons.view.index_and_snapshot import Circumstances, Index, Now, Snapshot
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.selectors import LabelSelector

@@ -25,7 +25,7 @@ from prometheus_client.exposition import choose_encoder
 
 from balloons.decide.decision_and_reasons import PoolDecision
 from balloons.service.pool_status_and_events import HELD_UP, TURNED_AWAY, Standing, standing
-from balloons.service.preemptions import Found, GaveWay, Leaving, Taken
+from balloons.service.preemptions_and_warm_hits import Found, GaveWay, Leaving, Taken
 from balloons.service.settings import ListenAddress, MetricsTls, SettingsError
 from balloons.view.tenancy_and_claim import Bound
 from throttler.kube.kube_client import Attempt

@@ -41,7 +41,7 @@ from balloons.service.action_calls_and_pool_status import (
 )
 from balloons.service.metrics import Metrics, PoolWriteOutcome
 from balloons.service.pool_status_and_events import TURNED_AWAY
-from balloons.service.preemptions import Preemptions
+from balloons.service.preemptions_and_warm_hits import Preemptions
 from throttler.kube.errors import ApiError
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.write_queue_and_status import OwnWrites, Repeats, WriteJobs

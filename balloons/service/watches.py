@@ -12,7 +12,7 @@ from balloons.balloon_manifest import BUFFER_GROUP
 from balloons.service import watched_kinds
 from balloons.service.loop import Wake
 from balloons.service.metrics import FAILED_BALLOONS, Metrics
-from balloons.service.preemptions import Preemptions, found_by
+from balloons.service.preemptions_and_warm_hits import Preemptions, found_by
 from balloons.service.watched_kinds import (
     BUFFER_PLURAL,
     POD_TEMPLATES,

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from balloons.service.metrics import PoolWriteOutcome
-from balloons.service.preemptions import Found, Leaving
+from balloons.service.preemptions_and_warm_hits import Found, Leaving
 from balloons.text_and_colours import COLOURS, NEUTRAL
 from throttler.service.lever_calls import LeverWriteOutcome
 from throttler.signals.reading import ReadOutcome

@@ -9,12 +9,12 @@ import pytest
 from balloons.cli.plan_and_simulate_screen import simulation_lines
 from balloons.cli.plan_text_and_chart import INPUTS, PLAN_ROWS, ROWS, SIDES, WAVES, chart, plan_lines, report_lines
 from balloons.cli.terminal import Look
-from balloons.preview.fitting import Fitting, GangFit
 from balloons.preview.from_cluster import plan_inputs
 from balloons.preview.inputs import Ceiling, Stated, assumed_inputs, with_stated
 from balloons.preview.plan_json import plan_json
 from balloons.preview.scale_up_plan import Asked, ScaleUpPlan, make_plan
 from balloons.preview.simulate import simulate
+from balloons.preview.workload_pods_and_fitting import Fitting, GangFit
 from balloons.reading.read_cluster import read_archive
 from balloons.report.document import Document, Series, read_document, series_of
 from balloons.text_and_colours import duration, share

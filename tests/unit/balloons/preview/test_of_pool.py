@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from balloons.cluster import kinds
-from balloons.preview.fitting import asked_pods, fit_pods
 from balloons.preview.from_cluster import plan_inputs
 from balloons.preview.inputs import Known, Stated, join_cpu_s, of_pool, with_stated
+from balloons.preview.workload_pods_and_fitting import asked_pods, fit_pods
 from tests.unit.balloons.preview.test_from_cluster import cluster, daemon_set, node
 
 

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.preview.calibrate import Birth
-from balloons.preview.fitting import Fitting, GangFit, Unplaceable
 from balloons.preview.forecast import Band, Limit, Wave
 from balloons.preview.inputs import Ceiling, Known, ThrottleFacts, assumed_inputs
 from balloons.preview.plan_json import (
@@ -26,6 +25,7 @@ from balloons.preview.plan_json import (
     thinned,
 )
 from balloons.preview.scale_up_plan import Asked, Cost, ScaleUpPlan, Side, SideMoment
+from balloons.preview.workload_pods_and_fitting import Fitting, GangFit, Unplaceable
 from tests.unit.balloons.preview.made_runs import forecast_of, moment, run
 from throttler.law.settings import LawSettings
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from balloons.preview.fitting import Fitting, GangFit, Unplaceable
 from balloons.preview.forecast import Band, Forecast, Limit, Maker, policy_maker
 from balloons.preview.inputs import (
     Ceiling,
@@ -41,6 +40,7 @@ from balloons.preview.scale_up_plan import (
     without_limit_s,
 )
 from balloons.preview.scale_up_run import flow
+from balloons.preview.workload_pods_and_fitting import Fitting, GangFit, Unplaceable
 from tests.published_schema import problems
 from tests.unit.balloons.preview.made_runs import forecast_of, moment, run
 from tests.unit.balloons.preview.small_worlds import ROOMY

@@ -18,7 +18,7 @@ from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
 from balloons.service.pool_status_and_events import Announcer
 from balloons.service.pool_write_queue import PoolWrites
-from balloons.service.preemptions import Preemptions
+from balloons.service.preemptions_and_warm_hits import Preemptions
 from balloons.service.watches import Watches
 from balloons.view.index_and_snapshot import Index
 from tests.unit.throttler.kube.fake_list_and_watch import FakeResponse, client_for, status_answer

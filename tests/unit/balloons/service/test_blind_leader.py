@@ -14,7 +14,7 @@ import pytest
 
 from balloons.service.loop import Wake
 from balloons.service.metrics import Metrics
-from balloons.service.preemptions import Preemptions
+from balloons.service.preemptions_and_warm_hits import Preemptions
 from balloons.service.run import OWN_WINDOW_S, Clients, Service
 from balloons.service.settings import ServiceSettings
 from balloons.service.watches import Watches

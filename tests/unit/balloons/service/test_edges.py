@@ -16,7 +16,7 @@ from balloons.decide.decision_and_reasons import PoolDecision, Reason
 from balloons.service import watched_kinds
 from balloons.service.logs import hide_secrets, set_up_logs
 from balloons.service.metrics import Metrics
-from balloons.service.preemptions import GaveWay, Leaving, Taken
+from balloons.service.preemptions_and_warm_hits import GaveWay, Leaving, Taken
 from balloons.service.watched_kinds import PoolWire, failed_balloon, pod_or_presence, pool_from_wire
 from balloons.view.index_and_snapshot import FailedBalloon, RefusedPool
 from throttler.kube.metadata import Metadata, ObjectKey

@@ -14,7 +14,7 @@ from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decision_and_reasons import Decision, Memory, PoolDecision, PoolMemory, Reason
 from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
-from balloons.service.preemptions import Preemptions
+from balloons.service.preemptions_and_warm_hits import Preemptions
 from balloons.view.index_and_snapshot import Circumstances, Index, Now, Snapshot
 from tests.world import a_node, work
 from throttler.kube.metadata import ObjectKey

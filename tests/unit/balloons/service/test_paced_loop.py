@@ -10,7 +10,7 @@ from balloons.api.pool import BalloonPool, Mode
 from balloons.balloon_manifest import ImageSettings
 from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
-from balloons.service.preemptions import Preemptions
+from balloons.service.preemptions_and_warm_hits import Preemptions
 from balloons.view.index_and_snapshot import Index
 from tests.unit.balloons.service.test_loop import FakeView, FakeWrites
 from tests.world import CLASS, POOL_KEY, a_node, a_pool, work

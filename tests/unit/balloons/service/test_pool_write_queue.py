@@ -25,7 +25,7 @@ from balloons.service.action_calls_and_pool_status import PoolStatusWriter, Writ
 from balloons.service.metrics import Metrics
 from balloons.service.pool_status_and_events import Announcer
 from balloons.service.pool_write_queue import PoolWrites
-from balloons.service.preemptions import Preemptions
+from balloons.service.preemptions_and_warm_hits import Preemptions
 from throttler.kube.errors import (
     ApiError,
     AttemptTimeoutError,

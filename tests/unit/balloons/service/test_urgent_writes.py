@@ -22,7 +22,7 @@ from balloons.service.action_calls_and_pool_status import PoolStatusWriter, Writ
 from balloons.service.metrics import Metrics
 from balloons.service.pool_status_and_events import Announcer
 from balloons.service.pool_write_queue import PoolWrites
-from balloons.service.preemptions import Preemptions
+from balloons.service.preemptions_and_warm_hits import Preemptions
 from balloons.service.run import NOTES_BURST_S, STATUS_BURST_S, STATUS_SHARE, gate_of, urgent_gate_of
 from balloons.service.settings import ServiceSettings
 from tests.unit.throttler.kube.fake_list_and_watch import FakeApi, client_for

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from balloons.decide.release_to_waiting_work import admits
-from balloons.preview import fitting
-from balloons.preview.fitting import AskedClass, Fitting, Place, PodsError, asked_pods, fit_pods
+from balloons.decide.release_to_waiting_work import PodClass, admits
+from balloons.preview import workload_pods_and_fitting
 from balloons.preview.inputs import Ceiling, NodeShape, PlanInputs, assumed_inputs, stopped
+from balloons.preview.workload_pods_and_fitting import AskedClass, Fitting, Place, PodsError, asked_pods, fit_pods
 from balloons.view.node_load_and_devices import load_of
 from tests.world import a_node, work
+from throttler.kube.node import Node
 from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.taints import Taint
 
@@ -285,7 +286,12 @@ def test_spread_of_other_pods_is_not_judged() -> None:
 def test_kinds_that_differ_in_size_alone_are_judged_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """3,000 kinds on 5,000 nodes were judged 15 million times."""
     judged = list[str]()
-    monkeypatch.setattr(fitting, "admits", lambda node, wanted: not judged.append(node.name) and admits(node, wanted))
+
+    def spy(node: Node, wanted: PodClass) -> bool:
+        judged.append(node.name)
+        return admits(node, wanted)
+
+    monkeypatch.setattr(workload_pods_and_fitting, "admits", spy)
     pods = asked_pods([job(cpu=f"{cpu}m", parallelism=1) for cpu in range(100, 140)], is_gang=False)
     assert fit_pods(pods, [a_node("n0"), a_node("n1")], {}, inputs()).on_there == 40
     assert judged == ["n0", "n1"]

@@ -10,7 +10,7 @@ import pytest
 from balloons.api.pool import PoolStatus
 from balloons.decide.decision_and_reasons import PoolDecision, Reason
 from balloons.service.metrics import Metrics
-from balloons.service.preemptions import FORGET_S, Found, GaveWay, Leaving, Preemptions, Taken, found_by
+from balloons.service.preemptions_and_warm_hits import FORGET_S, Found, GaveWay, Leaving, Preemptions, Taken, found_by
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
