@@ -50,12 +50,14 @@ class GateSettings:
     """Who passes first."""
 
     max_wait_s: float
-    """Pods that were held for longer go before all others that are not urgent. No pod goes beyond the allowance: it
-    only waits, where a machine that is held for too long is lost."""
+    """Pods that were held for longer go before all others. No pod goes beyond the allowance: it only waits, where a
+    machine that is held for too long is lost."""
     urgent_priority: int | None = None
     """Pods of this priority or above are urgent (`reserved.priorityAtLeast`)."""
     small_nodes: int = 0
     """So are those of an owner whose held pods need no more nodes than this (`reserved.demandAtMost`)."""
+    reserved_nodes: int = 0
+    """For so many nodes urgent pods go before all others, those that were held for longer too (`reserved.nodes`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +135,9 @@ def release_gates(
             free = usual
         else:
             turn, free = [entry for entry in turn if entry.is_urgent], min(free, demand.urgent)
-        chosen = _first_of(turn, held, free, sizes)
+        urgent_ones = [entry for entry in turn if entry.is_urgent]
+        first = _first_of(urgent_ones, held, min(free, settings.reserved_nodes), sizes)
+        chosen = _first_of([*first, *(entry for entry in turn if entry not in first)], held, free, sizes)
     again = [Held(uid, since.age_s(uid, moment.now_s)) for uid in held if uid in memory.released]
     goes = (*again, *warm, *chosen)
     writes = tuple(_ungate(held[entry.id], entry, room) for entry in goes)
@@ -278,6 +282,7 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
             max_wait_s=spec.max_wait_s,
             urgent_priority=spec.reserved.priority_at_least,
             small_nodes=spec.reserved.demand_at_most,
+            reserved_nodes=spec.reserved.nodes,
         )
         pods = context.pods
         refused = frozenset(pod.uid for pod in pods if (self.WRITES_ON.kind, pod.key) in context.scene.refused)

@@ -226,6 +226,17 @@ def test_pods_past_the_longest_wait_go_first_and_no_further_than_the_allowance()
         assert names(decide([old, young], how, 10_000.0)) == []
 
 
+@pytest.mark.parametrize("crowd", [8, 500])
+def test_the_reserved_places_are_for_small_jobs_however_long_the_crowd_has_waited(crowd: int) -> None:
+    """A small job came after thousands of pods that were held for longer than `maxWait`."""
+    batch, service = (OwnerReference("Job", kind, uid=kind, controller=True) for kind in ("batch", "service"))
+    small = [gated(f"s{i}", created_s=650.0 + i, owner=service) for i in range(3)]
+    settings = GateSettings(max_wait_s=600.0, small_nodes=3, reserved_nodes=2)
+    pods = [*row(crowd, owner=batch), *small]
+    assert names(decide(pods, room(allowance=2), 700.0, settings=settings)) == ["s0", "s1"]
+    assert names(decide(pods, room(allowance=4), 700.0, settings=settings)) == ["s0", "s1", "p00", "p01"]
+
+
 def test_report_counts_pods() -> None:
     decision = decide(row(5), room(allowance=2))
     assert (decision.name, decision.state, decision.ceiling) == (
@@ -384,7 +395,9 @@ def test_a_throttle_says_who_passes_first_and_whose_pods_are_its_own() -> None:
     small = gated("small", created_s=99.0)
     assert OfAThrottle(*row(3, owner=batch), small).let_go(1) == ["small"]
     overdue = row(3, owner=batch, created_s=-200.0)
-    assert OfAThrottle(*overdue, small).let_go(1) == ["p00"], "held for five minutes"
+    assert OfAThrottle(*overdue, small).let_go(1) == ["small"], "two places are reserved for it"
+    last = gated("urgent last", created_s=99.5, priority=1000, owner=batch)
+    assert OfAThrottle(*overdue, small, urgent, last).let_go(3) == ["small", "urgent", "p00"], "held for five minutes"
 
 
 def test_a_lever_that_is_off_is_none() -> None:
