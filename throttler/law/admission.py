@@ -139,7 +139,7 @@ def filled(facts: LawInput, update: WindowUpdate) -> Filling:
     free = 0 if update.phase is Phase.BRAKE else max(0, limit - facts.joins.in_flight)
     if _per_min(facts, update) is not None or not (facts.settings.has_gate or facts.has_waves):
         free = min(free, payable)
-    allowance = max(min(facts.joins.waiting, free), _urgent(facts, update, window, payable))
+    allowance = max(min(facts.joins.waiting, free), _urgent(facts, update, window, limit, payable))
     return Filling(
         admit=admit,
         overdue=overdue,
@@ -266,16 +266,21 @@ def _pace_per_s(facts: LawInput, window: float) -> float:
     return max(by_window, facts.prior_pace_per_s or 0.0)
 
 
-def _urgent(facts: LawInput, update: WindowUpdate, window: float, payable: int) -> int:
-    """What urgent demand may ask for in its own lane, which passes the window and no bound of the user's: what anybody
-    might if the window were as much larger as is reserved. In a cluster of small jobs all demand is urgent."""
+def _urgent(facts: LawInput, update: WindowUpdate, window: float, limit: int, payable: int) -> int:
+    """What urgent demand may ask for in its own lane, which passes the window and no bound of the user's.
+
+    Behind a gate that is as many as are reserved beyond everybody's stock. Without one everybody's `limit` rises with
+    what is on its way, and in a cluster of small jobs all demand is urgent: then it is what anybody might ask for if
+    the window were as much larger.
+    """
     joins, reserved = facts.joins, facts.settings.reserved_nodes
     if not joins.urgent:
         return 0
-    room = _limit(facts, window + reserved) - joins.in_flight
+    room = (limit + reserved if facts.settings.has_gate else _limit(facts, window + reserved)) - joins.in_flight
     if _per_min(facts, update) is not None:
         room = min(room, payable)
-    return max(0, min(joins.urgent, joins.waiting, reserved, room))
+    most = facts.settings.max_in_flight - joins.late - joins.in_flight
+    return max(0, min(joins.urgent, joins.waiting, reserved, room, most))
 
 
 DEVIATIONS = tuple(NormalDist().inv_cdf((part + 0.5) / PARTS) for part in range(PARTS))

@@ -87,12 +87,13 @@ class LawInput:
 
     @property
     def do_joins_queue(self) -> bool:
-        """Whether prompt joins behind a gate wait for each other, and the servers are why: requests wait too.
+        """Whether prompt joins behind a gate wait for each other, and the servers are why: requests wait as long, too.
 
         Once this scale-up has lasted as long, what is known of the latest joins is of its own.
         """
-        known, low = self.memory.join_time, self.low_index
-        if not self.is_prompt or self.has_waves or known.now_s is None or low is None or low <= 1.0:
+        known, low = self.memory.join_time, self.low_index or 0.0
+        is_other = self.has_waves or self.joins.is_controller_bound or low < QUEUED
+        if is_other or not self.is_prompt or known.now_s is None:
             return False
         queued_s = QUEUED * (known.least_s or known.now_s)
         return min(known.now_s, self.memory.flow.busy_s) >= queued_s

@@ -72,14 +72,14 @@ def test_a_join_is_prompt_that_ends_within_two_scrapes_of_ours(least_s: float | 
 @pytest.mark.parametrize(
     ("facts", "do_queue"),
     [
-        (a_look(index=(1.1, 1.1), join_time=JoinTime(now_s=9.0, least_s=4.5)), True),
-        (a_look(index=(1.1, 1.1), join_time=JoinTime(now_s=8.9, least_s=4.5)), False),
-        (a_look(index=(1.0, 9.0), join_time=JoinTime(now_s=9.0, least_s=4.5)), False),
-        (a_look(index=(1.1, 1.1), join_time=JoinTime(now_s=11.0, least_s=5.1)), False),
-        (a_look(index=(1.1, 1.1), join_time=JoinTime(least_s=4.5)), False),
-        (a_look(index=(1.1, 1.1), join_time=JoinTime(now_s=20.0, least_s=10.0), flow=LONG), True),
-        (a_look(index=(1.1, 1.1), join_time=JoinTime(now_s=20.2, least_s=10.1), flow=LONG), False),
-        (a_look(index=(1.1, 1.1), settings=UNGATED, join_time=JoinTime(now_s=9.0, least_s=4.5)), False),
+        (a_look(index=(2.0, 2.0), join_time=JoinTime(now_s=9.0, least_s=4.5)), True),
+        (a_look(index=(2.0, 2.0), join_time=JoinTime(now_s=8.9, least_s=4.5)), False),
+        (a_look(index=(1.9, 9.0), join_time=JoinTime(now_s=9.0, least_s=4.5)), False),
+        (a_look(index=(2.0, 2.0), join_time=JoinTime(now_s=11.0, least_s=5.1)), False),
+        (a_look(index=(2.0, 2.0), join_time=JoinTime(least_s=4.5)), False),
+        (a_look(index=(2.0, 2.0), join_time=JoinTime(now_s=20.0, least_s=10.0), flow=LONG), True),
+        (a_look(index=(2.0, 2.0), join_time=JoinTime(now_s=20.2, least_s=10.1), flow=LONG), False),
+        (a_look(index=(2.0, 2.0), settings=UNGATED, join_time=JoinTime(now_s=9.0, least_s=4.5)), False),
     ],
     ids=["twice", "nearly", "requests do not wait", "of before", "none", "longest", "not prompt", "waves"],
 )
