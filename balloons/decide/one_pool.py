@@ -156,11 +156,12 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
         aim = _without_growth(aim, because(Reason.TOO_SMALL, shape=aim.shape))
     late_s = case.now.wall.timestamp() - WAITING_S
     unbound = [balloon for balloon in view.unbound if balloon.created_s <= late_s]
+    stuck = _not_started(view, late_s)
     why = (
         _refused(view, present.total())
         or _gated(unbound)
         or _enlarged(view, unbound)
-        or _not_started(view, late_s)
+        or (None if view.census.count(NodeState.WARM) else stuck)
         or _why(view, aim, holding, freed, len(holdable) - len(free))
     )
     let_go = [a for a in actions if isinstance(a, AnnotateNode) and None in a.annotations.values()]
@@ -171,7 +172,8 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
         aim = replace(aim, granted=aim.granted - aim.starts, starts=0)
     memory = replace(memory, removed=removed, granted=aim.granted, asked=asked)
     decision = _decision(view, aim.warm, why, (*actions, *_removals(view, case, memory)), too_small)
-    decision = replace(decision, lacking=aim.lacking, notes=(*decision.notes, *_fallback(view, aim)))
+    beside = (*_fallback(view, aim), *([stuck] if stuck not in (None, why) else []))
+    decision = replace(decision, lacking=aim.lacking, notes=(*decision.notes, *beside))
     return Outcome(decision, memory, aim.starts)
 
 

@@ -207,8 +207,12 @@ def test_balloons_that_do_not_start_on_their_nodes_are_named() -> None:
     why = told[6]
     assert why.sentence == "2 nodes do not start their balloons (CreateContainerError, ImagePullBackOff): n000, n001"
     assert standing(why.reason) is Standing.STUCK
+    story.world.add(started[2])
+    beside = story.step().pools[0]
+    assert beside.because.reason is Reason.WARMING, "some do"
+    assert [note.reason for note in beside.notes] == [Reason.NOT_STARTED]
     story.world.add(*started[:2])
-    assert story.step().pools[0].because.reason is Reason.WARMING
+    assert story.step().pools[0].because.reason is Reason.STEADY
 
 
 @pytest.mark.parametrize("more", [{}, {"cpu": "100m"}])
