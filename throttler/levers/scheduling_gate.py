@@ -50,8 +50,8 @@ class GateSettings:
     """Who passes first."""
 
     max_wait_s: float
-    """Pods that were held for longer go before all others. No pod goes beyond the allowance: it only waits, where a
-    machine that is held for too long is lost."""
+    """Pods that were held for longer go before all others, but in the reserved places. No pod goes beyond the
+    allowance: it only waits, where a machine that is held for too long is lost."""
     urgent_priority: int | None = None
     """Pods of this priority or above are urgent (`reserved.priorityAtLeast`)."""
     small_nodes: int = 0
@@ -137,7 +137,8 @@ def release_gates(
             turn, free = [entry for entry in turn if entry.is_urgent], min(free, demand.urgent)
         urgent_ones = [entry for entry in turn if entry.is_urgent]
         first = _first_of(urgent_ones, held, min(free, settings.reserved_nodes), sizes)
-        chosen = _first_of([*first, *(entry for entry in turn if entry not in first)], held, free, sizes)
+        ids = {entry.id for entry in first}
+        chosen = _first_of([*first, *(entry for entry in turn if entry.id not in ids)], held, free, sizes)
     again = [Held(uid, since.age_s(uid, moment.now_s)) for uid in held if uid in memory.released]
     goes = (*again, *warm, *chosen)
     writes = tuple(_ungate(held[entry.id], entry, room) for entry in goes)
