@@ -170,6 +170,12 @@ def is_of_gang(pod: Pod) -> bool:
     return pod.scheduling is not None and bool(pod.scheduling.gang)
 
 
+def kind_of(pod: Pod) -> tuple[int, ...]:
+    """What the pod asks of a node; caches share the parts that equal pods have, so identity tells."""
+    how = pod.scheduling or Scheduling()
+    return id(pod.requests), id(how.tolerations), id(how.node_selector), id(how.node_terms)
+
+
 def _alike(pods: Iterable[Pod]) -> Iterable[tuple[Scheduling, list[Pod]]]:
     """Pods of one owner and one kind together; caches share the parts that equal pods have, so identity tells."""
     alike: dict[tuple[object, ...], tuple[Scheduling, list[Pod]]] = {}

@@ -11,7 +11,7 @@ is let go in turn, as if it needed a machine.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from throttler.joins.demand import is_of_gang, is_opaque, is_open, lets_in
+from throttler.joins.demand import is_of_gang, is_opaque, is_open, kind_of, lets_in
 from throttler.joins.joins import JoinRules
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind, Scheduling
@@ -78,7 +78,7 @@ def placed(pods: Iterable[Pod], places: Iterable[Place]) -> Iterator[Pod]:
         if looks <= 0:
             return
         how = pod.scheduling or Scheduling()
-        kind = id(pod.requests), id(how.tolerations), id(how.node_selector), id(how.node_terms), how.is_one_per_node
+        kind = (*kind_of(pod), how.is_one_per_node)
         first = at = next_for.get(kind, 0)
         while at < len(rooms) and not has_room(at, pod.requests, how):
             at += 1

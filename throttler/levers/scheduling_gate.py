@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from throttler.api.throttle import GateLever, JoinThrottle, Levers
-from throttler.joins.demand import Sizes, is_loose, is_of_gang, is_refused, may_use
+from throttler.joins.demand import Sizes, is_loose, is_of_gang, is_refused, kind_of, may_use
 from throttler.joins.joins import JoinRules
 from throttler.joins.warm_nodes import can_preempt, placed, takes_balloons_place, warm_places
 from throttler.kube.metadata import KindNames
@@ -209,12 +209,6 @@ def _owner_of(pod: Pod) -> str:
     return pod.owner.uid if pod.owner and pod.owner.uid else pod.uid
 
 
-def _kind_of(pod: Pod) -> tuple[int, ...]:
-    """What it asks of a node; caches share the parts that equal pods have, so identity tells."""
-    how = pod.scheduling or Scheduling()
-    return id(pod.requests), id(how.node_selector), id(how.node_terms), id(how.tolerations)
-
-
 def _ungate(pod: Pod, held: Held, room: LeverBudget) -> LeverWrite:
     gates = pod.scheduling.gates if pod.scheduling else ()
     ours = [index for index, gate in enumerate(gates) if gate == PACED_GATE]
@@ -349,9 +343,9 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
         out = [pod for pod in unplaced if pod.uid in released or pod.uid in memory.released]
         if sum(pod.uid in memory.pilots for pod in out) >= rules.reserved.nodes:
             return ""
-        kinds, owners = {_kind_of(pod) for pod in out}, {_owner_of(pod) for pod in out}
+        kinds, owners = {kind_of(pod) for pod in out}, {_owner_of(pod) for pod in out}
         others = (
-            (_kind_of(pod) in kinds, is_of_gang(pod), pod.created_s, pod.uid)
+            (kind_of(pod) in kinds, is_of_gang(pod), pod.created_s, pod.uid)
             for pod in unplaced
             if is_held(pod)
             and is_ours_alone(pod)
