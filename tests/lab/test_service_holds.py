@@ -537,6 +537,7 @@ async def test_gated_pods_take_warm_nodes_although_the_window_is_full(
             await on.apply_pool()
             await on.until(lambda s: (s.get("warm"), s["because"]) == (3, "Steady"))
             await on.apply(gated("large-0", "20"), gated("large-1", "20"))
+            await asyncio.sleep(1)  # creation times are whole seconds: a job of the same second could come before
             await on.apply(*(gated(f"job-{number}", "3") for number in range(4)))
             await on.until(lambda s: (s["busy"], s["warm"]) == (3, 0))
             held = [p["metadata"]["name"] for p in await on.objects("pods") if p["spec"].get("schedulingGates")]
