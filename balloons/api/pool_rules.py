@@ -346,16 +346,14 @@ def image_problems(spec: PoolSpec) -> Iterator[Problem]:
 
 def image_in_words(image: str) -> str:
     """What is wrong with an image's name, a pool's or the service's own; empty where nothing is."""
-    if _IMAGE.fullmatch(image):
-        return ""
-    return f'image "{image}" is not an image reference; accepted: one such as registry.example/pause:3.10'
+    words = f'image "{image}" is not an image reference; accepted: one such as registry.example/pause:3.10'
+    return "" if _IMAGE.fullmatch(image) else words
 
 
 def secret_in_words(name: str) -> str:
     """What is wrong with the name of a pull secret, a pool's or the service's own; empty where nothing is."""
-    if _NAME.fullmatch(name):
-        return ""
-    return f'name "{name}" is not accepted; accepted: the name of a Secret, such as registry'
+    words = f'name "{name}" is not accepted; accepted: the name of a Secret, such as registry'
+    return "" if _NAME.fullmatch(name) else words
 
 
 def _is_resource(name: str) -> bool:

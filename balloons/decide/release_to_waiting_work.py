@@ -194,9 +194,9 @@ _Turn = tuple[tuple[bool, bool, int], float, int, int, str]
 
 
 def _turn(balloon: Pod, wall_s: float) -> _Turn:
-    since_s = balloon.ready_s or balloon.created_s
     state = balloon.is_running, balloon.is_ready, balloon.deletion_cost
-    return state, since_s, _rank(wall_s - since_s), _rank(wall_s - balloon.created_s), balloon.uid
+    age, ready = _rank(wall_s - balloon.created_s), _rank(wall_s - balloon.ready_s)
+    return state, balloon.ready_s, ready, age, balloon.uid
 
 
 def _rank(age_s: float) -> int:

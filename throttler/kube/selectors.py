@@ -12,11 +12,10 @@ import msgspec
 from throttler.kube.custom_objects import Problem, not_one_of
 
 Labels = Mapping[str, str]
-LONGEST_NUMBER = 63
-"""Characters of a label value, the only place where numbers are compared."""
 COMPARISONS = {"Gt": gt, "Lt": lt, "Gte": ge, "Lte": le}
 """The last two are in Karpenter's NodePools only (1.15)."""
-_NUMBER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,63}")
+"""No label value, the only place where numbers are compared, has more digits."""
 
 
 class Requirement(msgspec.Struct, frozen=True, rename="camel"):
@@ -113,7 +112,7 @@ def _compares(how: str, value: str | None, bounds: Sequence[str]) -> bool:
 
 def _whole(text: str) -> int | None:
     """The number as the scheduler's parser reads it: 64 bits, ASCII digits, no blanks or underscores."""
-    number = int(text) if len(text) <= LONGEST_NUMBER and _NUMBER.fullmatch(text) else None
+    number = int(text) if _NUMBER.fullmatch(text) else None
     return number if number is not None and -(2**63) <= number < 2**63 else None
 
 

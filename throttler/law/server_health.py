@@ -174,7 +174,7 @@ class Health:
     @property
     def is_by_own_requests(self) -> bool:
         """Whether no server was ever read, and our own few requests alone tell of them."""
-        return bool(self.fresh) and all(reading.server == OWN_REQUESTS for reading in self.fresh)
+        return {reading.server for reading in self.fresh} == {OWN_REQUESTS}
 
     @cached_property
     def low_s(self) -> float | None:
