@@ -83,6 +83,14 @@ def test_a_shape_that_does_not_come_is_followed_by_the_next() -> None:
     assert decision.notes[0].sentence == "no node of shape big came within 5m: the pool asks for shape small"
 
 
+def test_a_next_shape_that_is_too_small_for_a_balloon_is_not_said_to_be_asked_for() -> None:
+    story = Story(shape=ShapeSpec(slack={"cpu": "8"}))
+    decision = story.run(300)
+    assert story.waiting() == {}
+    assert decision.because.reason is Reason.TOO_SMALL
+    assert Reason.FALLBACK not in {note.reason for note in decision.notes}
+
+
 @pytest.mark.parametrize(("kind", "after_s"), [("small", 10.0), ("big", 10.0), ("big", 400.0)])
 def test_a_balloon_that_waits_for_a_node_on_its_way_fits_its_type(kind: str, after_s: float) -> None:
     """The autoscaler bought another node for one that did not, beyond maxSize; a slow join turned to the next shape."""

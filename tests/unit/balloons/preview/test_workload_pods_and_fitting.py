@@ -18,6 +18,8 @@ from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.taints import Taint
 
 ROOM = parse_resources({"cpu": "15", "memory": "60Gi", "pods": "110"})
+_OWN_KIND = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "train"}}}
+APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_OWN_KIND]}}
 
 
 def inputs(**shape: Any) -> PlanInputs:
@@ -104,6 +106,13 @@ def test_pods_with_claims_go_where_no_work_has_claimed_devices(*, claims_devices
     assert (found.on_there, found.on_new, found.unjudged) == (on_there, 2 - on_there, 2)
 
 
+def test_work_that_has_claimed_devices_keeps_out_no_pod_that_only_wants_to_be_alone_of_its_kind() -> None:
+    other = work("notebook", "n0", cpu="1", claims_devices=True)
+    pods = asked_pods([job(cpu="1", parallelism=2, affinity=APART)], is_gang=False)
+    found = fit_pods(pods, [a_node("n0"), a_node("n1")], {"n0": load_of([other], -10)}, inputs())
+    assert (found.on_there, found.on_new) == (2, 0)
+
+
 @pytest.mark.parametrize(
     ("spec", "shape", "reason"),
     [
@@ -140,9 +149,7 @@ def test_a_new_node_may_come_in_any_zone_of_its_pool(zone: str, nodes: dict[str,
 
 
 def test_pods_that_keep_each_other_away_get_a_node_each() -> None:
-    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "train"}}}
-    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    found = fitted(job(cpu="1", affinity=anti), nodes=1)
+    found = fitted(job(cpu="1", affinity=APART), nodes=1)
     assert (found.on_there, dict(found.new_nodes)) == (1, {"gpu": 3})
 
 
@@ -244,9 +251,7 @@ def test_what_several_pods_take_is_taken_off_before_the_next_kind_comes() -> Non
 
 
 def test_pods_that_keep_each_other_away_do_so_however_wide_their_spread_may_be() -> None:
-    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "train"}}}
-    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    document = job(cpu="1", parallelism=4, affinity=anti, topologySpreadConstraints=spread(skew=3))
+    document = job(cpu="1", parallelism=4, affinity=APART, topologySpreadConstraints=spread(skew=3))
     found = fitted(document, nodes=1)
     assert (found.on_there, dict(found.new_nodes)) == (1, {"gpu": 3})
 

@@ -139,6 +139,21 @@ def test_pods_go_together_and_not_in_a_trickle() -> None:
     assert counts == [2, 2, 2, 4, 4, 4], "what was let go before is let go again"
 
 
+@pytest.mark.parametrize(("back", "goes_on"), [([], False), (["p00"], False), (["p02"], True)])
+def test_only_a_release_that_was_never_begun_is_made_up_for_at_once(back: list[str], goes_on: bool) -> None:
+    """Two had been let go before and are let go again, with two more; writes that wait still are taken back."""
+    pods = row(9)
+    demand = GatedDemand(pods=pods, machines=MACHINES)
+    _, before = release_gates(demand, SETTINGS, room(2), GateMemory(), AT)
+    _, after = release_gates(demand, SETTINGS, room(2), before, Clocks(100.0 + APART_S, 100.0))
+    uids = [pod.uid for pod in pods if pod.key.name in back]
+    memory = SCHEDULING_GATES.not_begun(uids, after, before)
+    assert memory.released == after.released - ({*uids} - before.released)
+    decision, _ = release_gates(demand, SETTINGS, room(3), memory, Clocks(101.0 + APART_S, 101.0))
+    fresh = {write.key.name for write in decision.writes} - {pod.key.name for pod in pods if pod.uid in memory.released}
+    assert bool(fresh) is goes_on
+
+
 def test_urgent_pods_that_come_later_take_only_places_of_their_own() -> None:
     memory = release_gates(GatedDemand(pods=row(5), machines=MACHINES), SETTINGS, room(2), GateMemory(), AT)[1]
     late = gated("late", priority=1000, created_s=99.0)

@@ -165,3 +165,17 @@ def test_a_mark_is_of_no_use_only_where_no_daemon_set_minds_it(
     )
     (decision,), _ = lever.decide(context, lever.fresh())
     assert decision.state is state
+
+
+@pytest.mark.parametrize(("older_key", "let_in"), [(KEY, []), (KEY + "-2", ["n00", "n01"]), ("", ["n00", "n01"])])
+def test_nodes_of_an_older_throttle_are_let_in_unless_that_has_the_same_mark(older_key: str, let_in: list[str]) -> None:
+    """Who knows nothing of the mark never takes it off; who has it too lets them in as its own budget allows."""
+    younger = a_throttle(levers={"startupTaint": {"key": KEY}})
+    older = a_throttle("older", levers={"startupTaint": {"key": older_key}} if older_key else {"headroom": True})
+    rules = JoinRules.of(younger, "", [older])
+    scene = LeverScene(moment=Clocks(100.0, 100.0), nodes={node.name: node for node in tainted(2)})
+    context = LeverContext(
+        throttle=younger, rules=rules, scene=scene, room=room(), joins=Joins(), machines=(), older=(older,)
+    )
+    (decision,), _ = STARTUP_TAINT.decide(context, STARTUP_TAINT.fresh())
+    assert names(decision) == let_in
