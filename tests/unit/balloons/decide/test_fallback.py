@@ -235,6 +235,8 @@ def test_balloons_of_any_type_are_exchanged_where_the_pool_asks_for_it_no_more(c
     story.run(10)
     left = story.world.deployments[ANY_TYPE]
     assert (left.replicas, left.spec["template"]) == (5, asked), "a new template would replace those that stay"
+    story.now = later(story.now, -5)
+    assert left.key not in {getattr(action, "key", None) for action in story.run(5).actions}, "no more may go yet"
     story.run(20)
     assert Counter(story.held().values()) == {"big": 2, "new": 15}
     assert ANY_TYPE not in story.world.deployments

@@ -12,6 +12,7 @@ from balloons.api.pool import Mode, PoolNodes
 from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
 from balloons.decide.decision_and_reasons import ApplyObject, Memory, PoolDecision, Reason
+from balloons.decide.pools_left_alone import FIRST_TRY_S
 from balloons.view.index_and_snapshot import Circumstances, Deployment, Index, PriorityClass
 from balloons.view.tenancy_and_claim import Tenancy
 from tests.world import CLASS, NOW, POOL_KEY, World, a_lane, a_node, a_pool, later, nodes, work
@@ -93,6 +94,18 @@ def test_all_are_made_as_soon_as_one_is_given_the_right_priority() -> None:
     pool = service.run(5)
     assert pool.because.reason is Reason.STEADY
     assert pool.status.warm == 4
+
+
+def test_balloons_that_take_long_to_go_put_off_no_later_try() -> None:
+    """The same ones are seen at each look until their kubelets have ended them."""
+    service = a_service()
+    service.run(1)
+    lifted = {key: pod for key, pod in service.world.pods.items() if pod.pool}
+    for _ in range(6):
+        service.run(1)
+        service.world.pods |= lifted
+    service.world.pods, service.world.priority = {}, -10
+    assert service.run(int(FIRST_TRY_S / 5.0) + 3).status.warm == 4
 
 
 def test_headroom_asks_for_no_node_in_place_of_one_that_its_own_balloon_has() -> None:

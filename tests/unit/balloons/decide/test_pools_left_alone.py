@@ -71,9 +71,10 @@ def test_only_images_on_the_list_run() -> None:
 
 
 def test_without_a_list_only_the_default_image_runs() -> None:
-    view = pool_of(image="registry.example/warm/pause:1").snapshot()
-    (pool,) = decide(view, Memory(), ImageSettings(), NOW)[0].pools
-    assert (pool.because.reason, "none besides" in pool.because.sentence) == (Reason.IMAGE_NOT_ALLOWED, True)
+    views = (pool_of(image=image).snapshot() for image in ("registry.example/warm/pause:1", ImageSettings().image))
+    other, default = (decide(view, Memory(), ImageSettings(), NOW)[0].pools[0] for view in views)
+    assert (other.because.reason, "none besides" in other.because.sentence) == (Reason.IMAGE_NOT_ALLOWED, True)
+    assert default.actions
 
 
 @pytest.mark.parametrize(("minor", "may"), [(34, False), (35, True), (0, True)])

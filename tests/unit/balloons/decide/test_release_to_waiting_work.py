@@ -304,6 +304,16 @@ def test_what_is_tried_again_together_is_one_gang_or_one_controllers(
     assert len(reserve(pods, (), found, {}, given, -10, later(NOW, 310)).taker) == (4 if is_together else 1)
 
 
+def test_one_that_fits_nowhere_gives_the_others_of_its_job_no_more_time() -> None:
+    """Nodes would be kept free for ever for a Job that cannot start."""
+    pods = [work("m", cpu="999", **of("job")), *(work(f"g{at}", **of("job")) for at in range(3))]
+    given, kept = Reservations(), []
+    for seconds in (0, 30, 59, 60, 90):
+        given = reserve(pods, (), list(nodes(4).values()), {}, given, -10, later(NOW, seconds))
+        kept.append(len(given.taker))
+    assert kept == [3, 3, 3, 0, 0]
+
+
 def test_pods_without_a_gang_get_what_is_there() -> None:
     assert len(released(decided_for(warm_world(6), gang(7)))) == 6
 
