@@ -134,12 +134,21 @@ async def _watch(options: dict[str, Any]) -> bool:
 
 
 def stop_on_signals() -> "asyncio.Event":
-    """Set by SIGTERM or SIGINT from now on; inside a running loop."""
+    """Set by SIGTERM or SIGINT from now on; inside a running loop.
+
+    The first signal lets the round under way end, a second one ends all at once: where a server does not answer, a
+    round takes minutes.
+    """
     import asyncio
 
-    stop = asyncio.Event()
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def handle(number: signal.Signals) -> None:
+        stop.set()
+        loop.remove_signal_handler(number)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, handle, number)
     return stop
 
 

@@ -4,12 +4,14 @@
 refuses before it starts.
 """
 
+import asyncio
 import json
+import signal
 from pathlib import Path
 
 import pytest
 
-from balloons.cli.guard_and_give_back_command import _settings
+from balloons.cli.guard_and_give_back_command import _settings, stop_on_signals
 from balloons.cli.main import main
 from balloons.cli.terminal import ExitCode
 from throttler.kube.election import LEASE_S, RENEW_DEADLINE_S
@@ -87,3 +89,14 @@ def test_missing_kubeconfig_is_bad_input_for_the_guard(capsys: pytest.CaptureFix
 def test_help_says_what_the_exit_codes_mean(capsys: pytest.CaptureFixture[str]) -> None:
     assert guard_exit_code("--help") == ExitCode.DONE
     assert "Exit codes:" in capsys.readouterr().out
+
+
+async def test_a_second_interrupt_ends_at_once() -> None:
+    """The first waits for the round under way, which takes minutes where a server does not answer."""
+    stop = stop_on_signals()
+    signal.raise_signal(signal.SIGINT)
+    async with asyncio.timeout(10):
+        await stop.wait()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
