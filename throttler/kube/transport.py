@@ -28,6 +28,10 @@ from throttler.kube.requests import Request
 CLOSED_WITHIN_S = 1.0
 """An end of file of our own making is read within a few turns of the loop; nothing here waits for the server."""
 
+PROBES = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+"""After 15 s of silence the kernel asks whether the server's machine is still there, and after 30 s it says that it is
+not. A machine that lost its power, or an address that leads elsewhere now, sends no goodbye."""
+
 MaySend = Callable[[], bool]
 
 
@@ -85,6 +89,11 @@ class EndingConnector(aiohttp.TCPConnector):
     def _open(self, address: aiohttp.AddrInfoType) -> socket.socket:
         family, kind, protocol, *_ = address
         opened = socket.socket(family=family, type=kind, proto=protocol)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in PROBES.items():
+            # Other systems than Linux lack some of them.
+            if (option := getattr(socket, name, None)) is not None:
+                opened.setsockopt(socket.IPPROTO_TCP, option, value)
         self._opened.add(opened)
         return opened
 

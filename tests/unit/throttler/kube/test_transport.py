@@ -3,11 +3,13 @@
 import asyncio
 import gzip
 import json
+import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+import aiohttp
 import pytest
 from aiohttp import web
 
@@ -19,6 +21,7 @@ from throttler.kube.decoding import LineFrames
 from throttler.kube.errors import ApiError, AttemptTimeoutError, TlsRefusedError, UnreachableError
 from throttler.kube.kube_client import Attempt, KubeClient, open_client
 from throttler.kube.requests import EVERYTHING
+from throttler.kube.transport import EndingConnector
 
 
 @asynccontextmanager
@@ -164,6 +167,17 @@ async def test_a_server_that_never_answers_is_given_up_and_hung_up_on():
         while b'{"b":"body"}' not in received:
             with pytest.raises(AttemptTimeoutError):
                 await client.create(THINGS, {"b": "body"})
+
+
+async def test_a_machine_that_is_gone_without_a_goodbye_is_noticed_by_the_kernel():
+    """Within 30 s. A watch would else show an old world as the present one until 70 s of silence are over."""
+    tcp, connector = socket.IPPROTO_TCP, EndingConnector()
+    async with loopback_api() as api, aiohttp.ClientSession(connector=connector) as session:
+        await session.get(api.url)
+        (opened,) = connector._opened
+        probes_s = opened.getsockopt(tcp, socket.TCP_KEEPINTVL) * opened.getsockopt(tcp, socket.TCP_KEEPCNT)
+        assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert opened.getsockopt(tcp, socket.TCP_KEEPIDLE) + probes_s <= 30
 
 
 async def test_an_answer_cut_short_is_no_answer():
