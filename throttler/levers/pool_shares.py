@@ -126,7 +126,7 @@ def may_hold(sizes: Sequence[Resources], requests: Resources) -> bool:
 
     Other resources do not tell: a pool may have types of many sizes, of which only small ones were needed so far.
     """
-    wanted = {name for name, milli in requests.items() if name in ACCELERATORS and milli > 0}
+    wanted = {name for name, milli in requests.items() if milli and name in ACCELERATORS}
     return not sizes or any(wanted <= size.keys() for size in sizes)
 
 

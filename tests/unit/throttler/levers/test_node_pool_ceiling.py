@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.throttler.levers.pool_scene import claim, claims, pool_body, room
 from tests.unit.throttler.levers.test_node_pool_limits import Story
 from throttler.kube.karpenter import NodePool
+from throttler.levers.lever_and_reasons import LeverReason
 from throttler.levers.node_pool_ceiling import (
     Charge,
     PoolRoom,
@@ -75,6 +76,18 @@ def test_the_limit_that_is_told_is_the_one_that_stands() -> None:
     decision = story.look(room(allowance=4), claims(3), 10.0)
     assert story.limits == {"cpu": "32", "memory": "200Gi"}
     assert decision.writes[0].because.detail["limit"] == "32"
+
+
+@pytest.mark.parametrize(("looks", "machines", "is_overrun"), [(1, 9, False), (3, 9, False), (3, 10, True)])
+def test_a_round_that_went_by_the_ceiling_before_is_no_overrun(looks: int, machines: int, *, is_overrun: bool) -> None:
+    """It was under way when room for five more became room for one; its machines are seen some looks later."""
+    story = Story()
+    story.look(room(allowance=5), claims(3), 0.0)
+    for number in range(looks):
+        story.look(room(allowance=1), claims(3), 10.0 + number)
+    assert (story.limits or {})["cpu"] == "32"
+    decision = story.look(room(allowance=1), claims(machines), 20.0)
+    assert (decision.because.reason is LeverReason.OVERRUN) is is_overrun
 
 
 def test_room_counts_as_offered_once_it_has_stood_for_a_look() -> None:
