@@ -20,6 +20,7 @@ from balloons.view.shape_and_balloon_size import (
     any_type_requests,
     are_alike,
     balloon_requests,
+    counted_by_nodes,
     explicit_shape,
     is_any_settled,
     remembered_shapes,
@@ -266,6 +267,24 @@ def test_a_balloon_holds_nodes_of_its_own_shape_and_none_of_a_shape_that_nobody_
 def test_one_old_node_tells_which_devices_its_plugins_give(ages_s: tuple[float, ...], is_settled: bool) -> None:
     nodes = [msgspec.structs.replace(sized(f"n{age_s:g}"), created_s=1000.0 - age_s) for age_s in ages_s]
     assert is_any_settled(take_census(unloaded(*nodes), RULES).measured, 1000.0) == is_settled
+
+
+@pytest.mark.parametrize(
+    ("nodes", "left_out"),
+    [
+        ((), {"nvidia.com/gpu", "example.com/nic"}),
+        ((sized("a"),), {"nvidia.com/gpu", "example.com/nic"}),
+        ((sized("a"), sized("b", nvidia_com__gpu="8")), {"example.com/nic"}),
+    ],
+    ids=["no node", "no device", "one that names GPUs"],
+)
+def test_of_what_a_shape_asks_for_only_devices_that_no_node_names_are_left_out(
+    nodes: tuple[Node, ...], left_out: set[str]
+) -> None:
+    """What else no node names, such as huge pages, its balloon asks for all the same: it would hold too little."""
+    asked = parse_resources({"cpu": "4", "hugepages-2Mi": "1Gi", "nvidia.com/gpu": "8", "example.com/nic": "1"})
+    counted = counted_by_nodes(take_census(unloaded(*nodes), RULES).measured, asked)
+    assert counted == {name: milli for name, milli in asked.items() if name not in left_out}
 
 
 def test_a_long_name_is_cut_and_stays_one_of_its_own() -> None:
