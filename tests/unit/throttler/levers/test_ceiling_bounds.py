@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.owned_object import OwnedObject
@@ -55,6 +55,7 @@ def test_pool_ceiling_is_between_what_exists_and_the_users_limit(theirs: str | N
 
 
 @given(theirs=st.none() | st.integers(0, 150), story=steps)
+@example(theirs=None, story=[(0, 0, 0, 1, True, False)])
 def test_quota_is_between_what_exists_and_the_users_limit(theirs: int | None, story: list[Any]) -> None:
     body = {
         "apiVersion": "autoscaling.x-k8s.io/v1alpha1",
@@ -63,7 +64,7 @@ def test_quota_is_between_what_exists_and_the_users_limit(theirs: int | None, st
         "spec": {"limits": {"resources": {"nodes": theirs}}},
     }
     server = OwnedObject(None if theirs is None else body)
-    memory = QuotaMemory()
+    memory, most = QuotaMemory(), 0
     for index, (there, booting, allowance, waiting, may_move, is_amnesic) in enumerate(story):
         now = room(allowance=allowance, waiting=waiting, may_move=may_move, existing=there, booting=booting)
         seen = QuotaView(
@@ -77,4 +78,5 @@ def test_quota_is_between_what_exists_and_the_users_limit(theirs: int | None, st
             if value is not None and value != theirs:
                 assert there + booting <= int(value)
                 assert theirs is None or int(value) < theirs
-        memory = QuotaMemory() if is_amnesic else memory
+                assert int(value) <= max(there + booting + allowance, most), "no room besides the allowance"
+        memory, most = (QuotaMemory(), 0) if is_amnesic else (memory, max(most, there + booting))

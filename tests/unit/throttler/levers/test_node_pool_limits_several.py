@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.unit.throttler.levers.owned_object import OwnedObject
@@ -160,3 +161,12 @@ def test_a_throttle_tells_of_pools_that_are_not_there_or_another_throttles() -> 
     assert decided(POOLS[2]) == [("NodePool/*", "NoPoolSelected", "")]
     others = [(f"NodePool/{name}", "OtherThrottle", "") for name in "ab"]
     assert decided(*POOLS, older=older) == others
+
+
+def test_that_a_pool_is_static_is_told_where_somebody_named_it_or_nothing_is_paced() -> None:
+    template = {"metadata": {"labels": {"pool": "gpu"}}, "spec": {"requirements": []}}
+    static = msgspec.convert(pool_body(name="s", replicas=3, template=template), NodePool)
+    told = ("NodePool/s", "StaticPool", "")
+    assert told not in decided(*POOLS, static)
+    assert told in decided(*POOLS, static, names=("a", "s"))
+    assert decided(static) == [told]
