@@ -46,7 +46,7 @@ class FlowPoint:
     """Machines asked for since the count began: in flight, joined and lost."""
     arrived: int
     """Of these, those that are no longer booting."""
-    lost: int = 0
+    lost: int
     """Of these, those that were given up."""
 
     @property

@@ -1,5 +1,7 @@
 """What a throttle's spec says to the law."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,6 +14,7 @@ from throttler.api.throttle import JoinThrottle, Preset, ThrottleSpec, Window
 from throttler.api.throttle_rules import decode_throttle
 from throttler.law.settings import PRESETS, LawSettings, law_settings
 
+PAGE = (Path(__file__).parents[4] / "docs" / "jointhrottle.md").read_text(encoding="utf-8")
 TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
 SIZES = st.none() | st.integers(1, 100_000)
 
@@ -33,8 +36,12 @@ def test_presets_are_valid_bounds(preset: Preset) -> None:
     LawSettings(window_initial=bounds.initial, window_min=bounds.min, window_max=bounds.max)
 
 
-def test_presets_bound_the_window() -> None:
-    assert [law_settings(spec(preset=preset.value)).window_max for preset in Preset] == [5000, 2000, 700, 50]
+def test_presets_bound_the_window_as_their_table_says() -> None:
+    table = re.findall(r"^\| `(\w+)` \| (\d+) \| (\d+) \| (\d+) \|$", PAGE, re.MULTILINE)
+    found = [(preset.value, law_settings(spec(preset=preset.value))) for preset in Preset]
+    assert [(name, *map(int, bounds)) for name, *bounds in table] == [
+        (name, given.window_initial, given.window_min, given.window_max) for name, given in found
+    ]
 
 
 def test_highest_window_alone_lowers_where_a_scale_up_begins() -> None:

@@ -70,14 +70,16 @@ def test_boots_that_spread_are_ordered_at_once_as_far_as_they_come_apart(spread_
 
 def flow(busy_s: int) -> JoinFlow:
     return JoinFlow(
-        points=tuple(FlowPoint(float(at_s), int(at_s > 0), 0, ordered=1, arrived=1) for at_s in range(busy_s + 2))
+        points=tuple(
+            FlowPoint(float(at_s), int(at_s > 0), 0, ordered=1, arrived=1, lost=0) for at_s in range(busy_s + 2)
+        )
     )
 
 
 def test_a_flow_is_busy_since_something_joins_at_every_look() -> None:
     assert flow(30).busy_s == 30.0
     assert JoinFlow().busy_s == 0.0
-    idle = FlowPoint(40.0, 0, 1, ordered=1, arrived=1)
+    idle = FlowPoint(40.0, 0, 1, ordered=1, arrived=1, lost=0)
     assert JoinFlow(points=(*flow(30).points, idle)).busy_s == 0.0
 
 

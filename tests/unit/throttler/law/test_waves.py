@@ -25,7 +25,9 @@ def waves() -> JoinFlow:
     for second in range(121):
         wave, since = divmod(second, 20)
         joined = 10 * (wave + (since >= 5))
-        points.append(FlowPoint(float(second), 10 if since < 5 else 0, joined, ordered=10 * (wave + 1), arrived=joined))
+        points.append(
+            FlowPoint(float(second), 10 if since < 5 else 0, joined, ordered=10 * (wave + 1), arrived=joined, lost=0)
+        )
     return JoinFlow(points=tuple(points))
 
 
@@ -38,7 +40,7 @@ def test_no_rate_is_known_of_a_longer_time_than_was_seen() -> None:
 
 
 def test_nothing_under_way_is_a_rate_of_none_and_no_error() -> None:
-    quiet = tuple(FlowPoint(float(second), 0, 7, ordered=7, arrived=7) for second in range(100))
+    quiet = tuple(FlowPoint(float(second), 0, 7, ordered=7, arrived=7, lost=0) for second in range(100))
     assert JoinFlow(points=quiet).busy_rate_per_s(60.0) == 0.0
 
 
@@ -112,13 +114,13 @@ def test_more_may_be_ordered_where_boots_spread_wider_than_joins_last() -> None:
 
 
 def test_a_steady_flow_has_as_many_under_way_as_the_window_lets_join() -> None:
-    steady = JoinFlow(points=tuple(FlowPoint(s / 10.0, 0, 0, ordered=s, arrived=0) for s in range(1001)))
+    steady = JoinFlow(points=tuple(FlowPoint(s / 10.0, 0, 0, ordered=s, arrived=0, lost=0) for s in range(1001)))
     room = may_ask(steady, 0, 100.0, Boots(mean_s=200.0), join_s=4.0, now_s=100.0)
     assert room == pytest.approx(100.0 - 10.0 * 4.0, rel=0.02)
 
 
 def test_what_boots_when_a_new_leader_begins_to_count_was_ordered_just_now() -> None:
-    begun = JoinFlow(points=(FlowPoint(0.0, 3, 40, ordered=67, arrived=43),))
+    begun = JoinFlow(points=(FlowPoint(0.0, 3, 40, ordered=67, arrived=43, lost=0),))
     assert begun.booting() == ((0.0, 24),)
     assert may_ask(begun, 0, 24.0, PROMPT, join_s=4.0, now_s=2.0) == 6.0
     assert may_ask(JoinFlow(), 0, 24.0, PROMPT, join_s=4.0, now_s=2.0) == 24.0
