@@ -1,6 +1,6 @@
 """One attempt over HTTP, through our own aiohttp session: no hidden retries, no limit on a line.
 
-Connections end with their session, those that aiohttp has let go of included.
+Connections end with their session, those that aiohttp has let go of included, and nobody waits for DNS in the end.
 """
 
 import asyncio
@@ -9,7 +9,9 @@ import errno
 import os
 import socket
 import ssl
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,7 +19,7 @@ from urllib.parse import urlencode
 from weakref import WeakSet
 
 import aiohttp
-from aiohttp.abc import AbstractStreamWriter
+from aiohttp.abc import AbstractResolver, AbstractStreamWriter, ResolveResult
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -58,6 +60,42 @@ class FencedBody(aiohttp.BytesPayload):
         await super().write_with_length(writer, content_length)
 
 
+class EndingResolver(AbstractResolver):
+    """The system's DNS, each look-up in a thread that nobody waits for at the end.
+
+    While DNS is away one takes up to a minute, and cannot be broken off. For those in its own threads asyncio waits
+    when it ends, longer than a kubelet does. And as these are few, a name that cannot be resolved would stop others.
+    """
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """All addresses of the host; raises OSError."""
+        found: Future[list[ResolveResult]] = Future()
+        found.set_running_or_notify_cancel()
+
+        def look_up() -> None:
+            try:
+                found.set_result(_addresses(host, port, family))
+            except Exception as error:  # noqa: BLE001  it is told to who waits
+                found.set_exception(error)
+
+        threading.Thread(target=look_up, name=f"name {host}", daemon=True).start()
+        return await asyncio.wrap_future(found)
+
+    async def close(self) -> None:
+        """See AbstractResolver."""
+
+
+def _addresses(host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
+    infos = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    numeric = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+    return [
+        ResolveResult(hostname=host, host=str(address[0]), port=port, family=kind, proto=protocol, flags=numeric)
+        for kind, _, protocol, _, address in infos
+    ]
+
+
 class EndingConnector(aiohttp.TCPConnector):
     """A TCPConnector that leaves no socket open once it is closed.
 
@@ -66,9 +104,9 @@ class EndingConnector(aiohttp.TCPConnector):
     session, and be leaked by a loop that ends sooner.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, resolver: AbstractResolver | None = None, **options: Any) -> None:
         self._opened = WeakSet[socket.socket]()
-        super().__init__(socket_factory=self._open, **options)
+        super().__init__(socket_factory=self._open, resolver=resolver or EndingResolver(), **options)
 
     async def close(self, **how: bool) -> None:
         """Close every connection; returns when all their sockets are closed.

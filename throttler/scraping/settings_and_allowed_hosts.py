@@ -16,11 +16,10 @@ from urllib.parse import SplitResult, urlsplit
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.resolver import ThreadedResolver
 
 from throttler.api.throttle import SignalSources
 from throttler.kube.errors import ConfigError
-from throttler.kube.transport import EndingConnector
+from throttler.kube.transport import EndingConnector, EndingResolver
 from throttler.signals.reading import INTERVAL_S
 
 ANSWER_LIMIT_S = 8.0
@@ -113,7 +112,7 @@ class JudgingResolver(AbstractResolver):
     """The system's DNS, with forbidden answers refused."""
 
     def __init__(self, inner: AbstractResolver | None = None, *, allows_loopback: bool = False) -> None:
-        self._inner = inner or ThreadedResolver()
+        self._inner = inner or EndingResolver()
         self._allows_loopback = allows_loopback
 
     async def resolve(

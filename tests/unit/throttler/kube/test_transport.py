@@ -156,6 +156,21 @@ async def raw_server(talk):
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", received
 
 
+def test_nobody_waits_in_the_end_for_a_name_that_is_not_resolved(monkeypatch):
+    """A kubelet kills after 30 s, and DNS that is away takes longer than that."""
+    may_end, ended = threading.Event(), []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: ended.append(may_end.wait(10)))
+
+    async def ask() -> None:
+        async with client_of("http://api.example:6443", timeout_s=0.1) as client:
+            with pytest.raises(AttemptTimeoutError):
+                await client.create(THINGS, {})
+
+    asyncio.run(ask())
+    assert ended == []
+    may_end.set()
+
+
 async def test_a_server_that_never_answers_is_given_up_and_hung_up_on():
     async def talk(reader, writer, received) -> None:
         # On a busy machine the time may be over before anything was sent.
