@@ -71,17 +71,17 @@ class EndingResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """All addresses of the host; raises OSError."""
-        found: Future[list[ResolveResult]] = Future()
-        found.set_running_or_notify_cancel()
+        addresses: Future[list[ResolveResult]] = Future()
+        addresses.set_running_or_notify_cancel()
 
         def look_up() -> None:
             try:
-                found.set_result(_addresses(host, port, family))
+                addresses.set_result(_addresses(host, port, family))
             except Exception as error:  # noqa: BLE001  it is told to who waits
-                found.set_exception(error)
+                addresses.set_exception(error)
 
         threading.Thread(target=look_up, name=f"name {host}", daemon=True).start()
-        return await asyncio.wrap_future(found)
+        return await asyncio.wrap_future(addresses)
 
     async def close(self) -> None:
         """See AbstractResolver."""
