@@ -396,6 +396,7 @@ def test_a_deployment_that_keeps_its_size_does_not_shrink() -> None:
     story.world.change_pool(template=PodTemplate(labels={"team": "a"}))
     (changed,) = [action for action in story.step().pools[0].actions if isinstance(action, ApplyObject)]
     assert (changed.replicas, changed.because.reason) == (2, Reason.WARMING)
+    assert changed.because.detail["pending"] == 0, "nor does one wait"
 
 
 @pytest.mark.parametrize("left_alone", [{"paused": True}, {"image": "docker.example/miner"}])

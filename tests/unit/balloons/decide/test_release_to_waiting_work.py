@@ -573,6 +573,15 @@ def test_places_are_taken_for_as_many_pods_as_there_are_and_are_gone_then(count:
     assert len(places.take(wanted, 99)) == 8 - sum(taken)
 
 
+def test_no_balloon_gives_way_while_a_node_of_another_size_is_idle() -> None:
+    world = warm_world(1)
+    alike = {"allocatable": world.nodes["n000"].allocatable}
+    other = {"allocatable": {**world.nodes["n000"].allocatable, "cpu": 32_000}}
+    world.nodes |= {**nodes(1, "a", **alike), **nodes(1, "b", **other)}
+    given = reserve(gang(2), (), list(world.nodes.values()), world.snapshot().loads, Reservations(), -10, NOW)
+    assert set(given.taker) == {"a000", "b000"}
+
+
 def test_what_a_pod_asks_none_of_needs_no_room() -> None:
     """A chart that writes `nvidia.com/gpu: 0` for those who have none."""
     wanted = replace(small_pods(), requests={**small_pods().requests, "nvidia.com/gpu": 0})

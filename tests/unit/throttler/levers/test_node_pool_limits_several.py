@@ -101,6 +101,15 @@ def test_a_heavy_pool_that_has_run_dry_keeps_one_place_and_tries_room_for_machin
     assert decisions["heavy"].because.detail["waited"] == 40
 
 
+@pytest.mark.parametrize(("allowance", "heavy"), [(1, "24"), (2, "40"), (3, "40"), (4, "56"), (7, "56"), (8, "88")])
+def test_room_that_is_tried_beside_another_pool_grows_with_the_allowance(allowance: int, heavy: str) -> None:
+    """What the other pool has on its way and this room together are no more than twice the allowance."""
+    pair = Pair({"cpu": 9000}, claims(3, pool="heavy"))
+    for now_s in range(0, 50, 10):
+        pair.look(float(now_s), allowance=allowance)
+    assert pair.cores("heavy") == heavy
+
+
 @pytest.mark.parametrize(
     ("selector", "names", "is_its"),
     [
