@@ -93,7 +93,6 @@ class Kind:
     versions: tuple[str, ...]
     plural: str
     kind: str
-    is_namespaced: bool = False
     namespace: str = ""
     fields: str = ""
     labels: str = ""
@@ -108,15 +107,13 @@ class Kind:
 NODES = Kind(group="", versions=("v1",), plural="nodes", kind="Node")
 
 
-PODS = Kind(group="", versions=("v1",), plural="pods", kind="Pod", is_namespaced=True)
+PODS = Kind(group="", versions=("v1",), plural="pods", kind="Pod")
 
 
 NAMESPACES = Kind(group="", versions=("v1",), plural="namespaces", kind="Namespace")
 
 
-EVENTS = Kind(
-    group="events.k8s.io", versions=("v1",), plural="events", kind="Event", is_namespaced=True, is_cached=False
-)
+EVENTS = Kind(group="events.k8s.io", versions=("v1",), plural="events", kind="Event", is_cached=False)
 
 
 AUTOSCALER_STATUS = Kind(
@@ -124,7 +121,6 @@ AUTOSCALER_STATUS = Kind(
     versions=("v1",),
     plural="configmaps",
     kind="ConfigMap",
-    is_namespaced=True,
     namespace=cluster_autoscaler.NAMESPACE,
     fields=f"metadata.name={cluster_autoscaler.NAME}",
 )
@@ -135,7 +131,6 @@ API_SERVERS = Kind(
     versions=("v1",),
     plural="endpointslices",
     kind="EndpointSlice",
-    is_namespaced=True,
     namespace="default",
     labels="kubernetes.io/service-name=kubernetes",
 )
@@ -146,23 +141,20 @@ LEASES = Kind(
     versions=("v1",),
     plural="leases",
     kind="Lease",
-    is_namespaced=True,
     fields=f"metadata.name={OWN_LEASE}",
 )
 
 
-DEPLOYMENTS = Kind(group="apps", versions=("v1",), plural="deployments", kind="Deployment", is_namespaced=True)
+DEPLOYMENTS = Kind(group="apps", versions=("v1",), plural="deployments", kind="Deployment")
 
 
-DAEMON_SETS = Kind(group="apps", versions=("v1",), plural="daemonsets", kind="DaemonSet", is_namespaced=True)
+DAEMON_SETS = Kind(group="apps", versions=("v1",), plural="daemonsets", kind="DaemonSet")
 
 
 PRIORITY_CLASSES = Kind(group="scheduling.k8s.io", versions=("v1",), plural="priorityclasses", kind="PriorityClass")
 
 
-DISRUPTION_BUDGETS = Kind(
-    group="policy", versions=("v1",), plural="poddisruptionbudgets", kind="PodDisruptionBudget", is_namespaced=True
-)
+DISRUPTION_BUDGETS = Kind(group="policy", versions=("v1",), plural="poddisruptionbudgets", kind="PodDisruptionBudget")
 
 
 FLOW_SCHEMAS = Kind(
@@ -189,25 +181,22 @@ MACHINE_DEPLOYMENTS = Kind(
     versions=MACHINE_DEPLOYMENT_VERSIONS,
     plural="machinedeployments",
     kind=MACHINE_DEPLOYMENT_KIND,
-    is_namespaced=True,
 )
 
 
-BALLOON_POOLS = Kind(group=OWN_GROUP, versions=(OWN_VERSION,), plural=POOL_PLURAL, kind=POOL_KIND, is_namespaced=True)
+BALLOON_POOLS = Kind(group=OWN_GROUP, versions=(OWN_VERSION,), plural=POOL_PLURAL, kind=POOL_KIND)
 
 
 THROTTLES = Kind(group=OWN_GROUP, versions=(OWN_VERSION,), plural=THROTTLE_PLURAL, kind=THROTTLE_KIND)
 
 
-SERVICE_MONITORS = Kind(
-    group=_MONITORING, versions=("v1",), plural="servicemonitors", kind="ServiceMonitor", is_namespaced=True
-)
+SERVICE_MONITORS = Kind(group=_MONITORING, versions=("v1",), plural="servicemonitors", kind="ServiceMonitor")
 
 
-POD_MONITORS = Kind(group=_MONITORING, versions=("v1",), plural="podmonitors", kind="PodMonitor", is_namespaced=True)
+POD_MONITORS = Kind(group=_MONITORING, versions=("v1",), plural="podmonitors", kind="PodMonitor")
 
 
-PROMETHEUSES = Kind(group=_MONITORING, versions=("v1",), plural="prometheuses", kind="Prometheus", is_namespaced=True)
+PROMETHEUSES = Kind(group=_MONITORING, versions=("v1",), plural="prometheuses", kind="Prometheus")
 
 
 ALL_KINDS = (

@@ -108,7 +108,7 @@ async def _in_version(client: "KubeClient", kind: Kind, version: str, minor: int
 async def _all_pages(client: "KubeClient", kind: Kind, version: str, resource_version: str | None) -> Listed:
     objects: list[bytes] = []
     unreadable = left_out = 0
-    resource = Resource(kind.group, version, kind.plural, kind.kind, kind.is_namespaced)
+    resource = Resource(kind.group, version, kind.plural, kind.kind)
     selection = Selection(namespace=kind.namespace or None, labels=kind.labels or None, fields=kind.fields or None)
     async with aclosing(client.raw_pages(resource, selection, resource_version=resource_version)) as pages:
         async for page in pages:
