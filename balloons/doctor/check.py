@@ -242,8 +242,8 @@ class Check:
     about: str
     needs: tuple[Kind, ...]
     find: Callable[[Facts], Iterable[Trouble]]
-    also: tuple[Kind, ...] = ()
-    is_live_only: bool = False
+    also: tuple[Kind, ...]
+    is_live_only: bool
 
     @property
     def page(self) -> str:
