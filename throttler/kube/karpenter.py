@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from throttler.kube.metadata import KindNames, Metadata, OwnedMetadata
-from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL
+from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, Shared
 from throttler.kube.quantities_and_durations import Resources, parse_resources
 from throttler.kube.selectors import Requirement
 from throttler.kube.taints import Taint
@@ -187,3 +187,17 @@ class NodeClaim(msgspec.Struct, frozen=True, gc=False):
 
     def _is(self, type_: str) -> bool:
         return any(condition.type == type_ and condition.status == "True" for condition in self.status.conditions)
+
+
+_NO_ANNOTATIONS: dict[str, str] = {}
+
+
+def compact_claim(claim: NodeClaim, shared: Shared) -> NodeClaim:
+    """The claim without what no decision reads, and with what it has in common with others: there is one per node."""
+    metadata, status = claim.metadata, claim.status
+    return NodeClaim(
+        msgspec.structs.replace(
+            metadata, labels=shared.mapping(metadata.labels), annotations=_NO_ANNOTATIONS, owner_references=()
+        ),
+        _ClaimStatus(status.node_name, shared.mapping(status.capacity), shared.one(status.conditions)),
+    )

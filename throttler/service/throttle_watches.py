@@ -18,9 +18,10 @@ from throttler.kube import cluster_autoscaler
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, ConfigMapWire, read_status
 from throttler.kube.daemon_set import DaemonSet, DaemonSetWire, daemon_set_from_wire
 from throttler.kube.errors import ForbiddenError
-from throttler.kube.karpenter import NodeClaim
+from throttler.kube.karpenter import NodeClaim, compact_claim
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import KindNames, LimitedObject
+from throttler.kube.node import Shared
 from throttler.kube.reflector import CacheObserver
 from throttler.kube.requests import CONFIG_MAPS, DAEMON_SETS, Resource, Selection
 from throttler.kube.watch_set import RETRY_S, CacheState, Followed, WatchSet, is_served, keep_discovering
@@ -62,7 +63,6 @@ _AUTOSCALER = Followed(
     lambda wire: read_status(wire.data.get(cluster_autoscaler.KEY, "")),
     Selection(namespace=cluster_autoscaler.NAMESPACE, fields=f"metadata.name={cluster_autoscaler.NAME}"),
 )
-_CLAIMS = Followed(NODE_CLAIMS, NodeClaim, lambda wire: wire)
 
 
 class ThrottleWatches:
@@ -72,6 +72,8 @@ class ThrottleWatches:
         self._client = client
         self._poke = poke
         self._set = WatchSet(client, self._heard, observer)
+        shared = Shared()
+        self._claims_followed = Followed(NODE_CLAIMS, NodeClaim, lambda claim: compact_claim(claim, shared))
         self._kinds = ThrottleKinds()
         self._is_discovered = False
         self._is_used = False
@@ -201,7 +203,7 @@ class ThrottleWatches:
         if not self._is_used:
             return (_THROTTLES,)
         needed = [_THROTTLES, _DAEMON_SETS, _AUTOSCALER]
-        needed += [_CLAIMS] if self._kinds.has_claims else []
+        needed += [self._claims_followed] if self._kinds.has_claims else []
         served = [(lever, self._kinds.limited.get(lever.WRITES_ON.kind)) for lever in CEILINGS]
         needed += [_limited(lever.OBJECTS, resource) for lever, resource in served if resource is not None]
         return tuple(needed)
