@@ -1,10 +1,21 @@
 """Matching as the scheduler does it: labels and node affinity."""
 
+from collections.abc import Callable, Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.kube.selectors import LabelSelector, Requirement, are_disjoint, matches, meets
+from throttler.kube.custom_objects import Problem
+from throttler.kube.selectors import (
+    LabelSelector,
+    Requirement,
+    are_disjoint,
+    key_problems,
+    matches,
+    meets,
+    value_problems,
+)
 
 LABELS = {"pool": "gpu", "gpus": "8", "empty": ""}
 WORDS = st.sampled_from(["", "a", "b"])
@@ -83,3 +94,16 @@ def test_one_label_tells_that_no_node_has_both(operator: str, values: tuple[str,
     other = LabelSelector({}, (Requirement("pool", operator, values),))
     assert are_disjoint(LabelSelector({"pool": "a"}), other) is is_told
     assert not are_disjoint(LabelSelector({"zone": "a"}), other)
+
+
+@pytest.mark.parametrize(
+    ("problems", "longest"),
+    [(key_problems, f"{'d' * 253}/{'n' * 63}"), (value_problems, "v" * 63)],
+    ids=["key", "value"],
+)
+def test_labels_are_accepted_up_to_the_length_that_kubernetes_takes(
+    problems: Callable[[str, str], Iterator[Problem]], longest: str
+) -> None:
+    assert not [*problems(longest, "nodes")]
+    (problem,) = problems(f"x{longest}", "nodes")
+    assert longest in problem.sentence
