@@ -88,7 +88,7 @@ def _is_under(image: str, prefix: str) -> bool:
     What follows a colon is a tag where no folder follows it, and else a port: another registry.
     """
     rest = image.removeprefix(prefix)
-    if not prefix or (rest == image and image != prefix):
+    if not prefix or rest == image:
         return False
     return not rest or prefix[-1] in "/:@" or rest[0] in "/@" or (rest[0] == ":" and "/" not in rest)
 

@@ -190,6 +190,15 @@ def test_on_karpenter_any_type_may_be_the_main_one_again() -> None:
     assert story.held()["more000"] == "any-type"
 
 
+def test_a_balloon_for_any_type_goes_on_waiting_while_its_machine_joins() -> None:
+    story = Story(typed(2, "big"))
+    story.run(300)
+    joining = {"is_ready": False, "conditions": frozenset[Any](), "created_s": story.now.wall.timestamp()}
+    story.world.nodes["x"] = a_node("x", labels={INSTANCE_TYPE_LABEL: "new"}, **joining)
+    story.run(10)
+    assert story.waiting() == {"any-type": 2}
+
+
 def test_what_waits_for_any_type_keeps_its_size_while_machines_may_be_on_their_way_to_it() -> None:
     story = Story(typed(2, "big"))
     story.run(300)

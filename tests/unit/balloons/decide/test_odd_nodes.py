@@ -69,6 +69,16 @@ def test_a_small_pod_beside_a_balloon_changes_nothing(spec: dict[str, Any], cpu:
         assert notes(decided) == ["1 warm node runs other pods beside its balloon: n000"]
 
 
+def test_a_node_with_work_is_busy_however_small_a_balloon_the_pool_asks_for() -> None:
+    """A balloon of a given size holds an empty node: room beside work is no warm node."""
+    story = Story(a_pool(shape=ShapeSpec(type=ShapeType.EXPLICIT, resources={"cpu": "4", "memory": "8Gi"})))
+    story.world.add(work("training", "n000", cpu="100"))
+    story.settled()
+    status = story.step().pools[0].status
+    assert (status.warm, status.busy) == (2, 1)
+    assert {balloon.node for balloon in story.world.balloons()} == {"n001", "n002"}
+
+
 @pytest.mark.parametrize("spec", MODES, ids=["hold", "headroom"])
 @pytest.mark.parametrize(("priority", "busy"), [(0, 1), (-10, 0)])
 @pytest.mark.parametrize("is_first", [True, False])

@@ -96,6 +96,17 @@ def test_what_an_older_pool_comes_to_select_is_kept_off_once_a_balloon_strays() 
     assert not actions(run.seconds(30))
 
 
+def test_a_small_balloon_of_another_pool_is_none_of_the_older_pools_own() -> None:
+    """It leaves that one its room, and is not to go for a balloon that is one too many there."""
+    small = ShapeSpec(ShapeType.EXPLICIT, {"cpu": "100m", "memory": "64Mi"})
+    run = Run(World.of(a_pool("younger", shape=small), nodes=nodes(2)))
+    run.seconds(3)
+    strays = {balloon.key for balloon in run.world.balloons("younger")}
+    run.world.pools[OLDER] = a_pool("older", created_s=-1.0, size=1)
+    touched = {getattr(action, "key", None) for decided in run.seconds(5) for action in decided.pools[0].actions}
+    assert (len(strays), len(run.held_by(OLDER)), touched & strays) == (2, 1, set())
+
+
 def test_nodes_that_come_and_go_change_no_template() -> None:
     run = Run(two_pools())
     run.seconds(10)

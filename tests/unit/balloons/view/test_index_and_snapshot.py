@@ -310,9 +310,10 @@ def test_a_pod_is_found_by_its_uid_where_it_is() -> None:
 def test_a_node_is_of_the_pool_that_selects_it() -> None:
     index, pool = Index(), a_pool()
     index.change_pool(None, pool)
-    index.change_node(None, a_node("ours"))
+    index.change_node(None, ours := a_node("ours"))
     index.change_node(None, node("free"))
     view(index)
+    assert index.node("ours") is ours
     assert [index.pool_of_node(name) for name in ("ours", "free", "gone")] == [pool.key, None, None]
 
 
