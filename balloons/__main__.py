@@ -1,10 +1,18 @@
 """`python -m balloons`."""
 
+import os
+import signal
 import sys
 
 
 def main() -> None:
-    """Also while commands are still being imported Ctrl-C is an end, and no traceback."""
+    """Also while commands are still being imported Ctrl-C is an end, and no traceback; and SIGTERM is an end.
+
+    The kernel keeps from a container's first process what it has no handler for. A service that was told to stop while
+    it started would lead, and hold, until it was killed.
+    """
+    # At once, as without a handler: modules that are just being imported may swallow an exception.
+    signal.signal(signal.SIGTERM, lambda number, frame: os._exit(128 + number))
     try:
         from balloons.cli.main import main as run
 

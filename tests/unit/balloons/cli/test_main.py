@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,18 @@ class Interrupts:
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Interrupts())
 sys.argv = ["balloons", "plan", "--offline", "--add", "5"]
+from balloons.__main__ import main
+main()
+"""
+TOLD_TO_STOP = """
+import signal, sys
+class Stops:
+    def find_spec(self, name, path=None, target=None):
+        if name == "balloons.cli.main":
+            signal.raise_signal(signal.SIGTERM)
+sys.meta_path.insert(0, Stops())
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+sys.argv = ["balloons", "version"]
 from balloons.__main__ import main
 main()
 """
@@ -294,3 +307,9 @@ def test_an_interrupt_while_modules_are_imported_is_no_traceback(module: str) ->
         timeout=60,
     )
     assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_a_stop_while_modules_are_imported_is_heard_also_by_the_first_process_of_a_container() -> None:
+    """For which the kernel ignores it until there is a handler."""
+    done = subprocess.run([sys.executable, "-c", TOLD_TO_STOP], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGTERM, "", "")
