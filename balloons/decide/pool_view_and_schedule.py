@@ -308,7 +308,7 @@ def _shapes_and_requests(
     claiming = {balloon.shape for here in census.balloons.values() for balloon in here if balloon.claims_devices}
     for name in claiming & shapes.by_name.keys() - vacant.keys():
         # A driver has taken the place of the plugin that the requests in use go on waiting for.
-        in_use[name] = {of: milli for of, milli in (in_use.get(name) or {}).items() if "/" not in of} or None
+        in_use[name] = {of: milli for of, milli in (in_use.get(name) or {}).items() if "/" not in of}
     requests = {name: balloon_requests(pool, shape, in_use.get(name)) for name, shape in shapes.by_name.items()}
     if counted and (in_use.get(EXPLICIT) == counted[EXPLICIT] or is_any_settled(census.measured, wall_s)):
         requests |= counted
