@@ -72,6 +72,15 @@ def test_a_balloon_gives_way_at_once() -> None:
     assert pod()["priorityClassName"] == "kube-balloons"
 
 
+def test_a_balloon_is_told_nothing_of_the_cluster_and_may_do_nothing_on_its_node() -> None:
+    """No token, and none of what a namespace with thousands of Services would put into its environment."""
+    assert (pod()["automountServiceAccountToken"], pod()["enableServiceLinks"]) == (False, False)
+    (container,) = pod()["containers"]
+    may = container["securityContext"]
+    assert (may["allowPrivilegeEscalation"], may["readOnlyRootFilesystem"]) == (False, True)
+    assert may["capabilities"] == {"drop": ["ALL"]}
+
+
 SELECTED = LabelSelector({"pool": "gpu"})
 UNREACHABLE = Toleration("node.kubernetes.io/unreachable", "Exists", effect="NoExecute")
 

@@ -452,6 +452,12 @@ def test_a_pilot_is_another_jobs_and_asks_for_something_else_where_it_can() -> N
     assert pilot(same) == ""
 
 
+def test_a_pilot_asks_for_something_else_than_what_is_about_to_be_let_go() -> None:
+    going, alike, other = waiting("going", cpu="7"), waiting("alike", 1.0, cpu="7"), waiting("other", 2.0, cpu="3")
+    scene = LeverScene(moment=AT, unplaced=(going, alike, other))
+    assert SCHEDULING_GATES.pilot(RULES, scene, GateMemory(released=frozenset({going.uid})), set()) == other.uid
+
+
 def test_a_pilot_is_one_that_the_api_server_and_all_others_let_go() -> None:
     first, later = waiting("first"), waiting("later", 9.0)
     assert pilot(first, later, refused=(first,)) == later.uid
