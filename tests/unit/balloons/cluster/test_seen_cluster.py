@@ -5,7 +5,7 @@ import pytest
 
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.kinds import kept
-from balloons.cluster.seen_cluster import Autoscaler, Listed, SeenCluster, Unread, detect, minor_of
+from balloons.cluster.seen_cluster import Autoscaler, Detected, Listed, SeenCluster, Unread, detect, minor_of
 from tests.seen_clusters import TAKEN_AT, cluster
 from throttler.kube.custom_objects import Invalid
 from throttler.kube.lease import LEASE_NAME
@@ -198,6 +198,7 @@ def test_version_provider_and_api_servers() -> None:
     assert (found.provider, found.api_servers) == ("aws", 2)
     assert found.in_words == "no autoscaler found, Kubernetes v1.34.1-eks-0, provider aws, 2 API servers"
     assert (minor_of("v1.34.1-eks-0"), minor_of("master")) == (34, 0)
+    assert Detected().in_words == "no autoscaler found, Kubernetes of unknown version", "and nothing of what is unknown"
 
 
 def test_the_controller_managers_flags_come_from_its_static_pod() -> None:
