@@ -119,7 +119,7 @@ def _full_cpu(trace: ServerTrace, reading: Reading) -> float:
     known = trace.full_cpu
     if not trace.cpu or reading.cpu_share is None:
         return known
-    wait_s, share = reading.queue_wait_s or 0.0, min(reading.cpu_share, 1.0)
+    wait_s, share = reading.queue_wait_s or 0.0, reading.cpu_share
     if wait_s < HARDLY_WAITS_S and share >= NEARLY_FULL * known:
         return 1.0
     full = max(known, share)
