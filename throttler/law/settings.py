@@ -59,10 +59,11 @@ class LawSettings:
     target: float = 9.0
     """T: index at which the gradient alone neither grows nor shrinks the window (study)."""
     patient_delay_s: float = 1.2
-    """Where joins end within two scrapes, or come in waves, the window rests at no less delay. Delay then tells soon
-    what a step did, and a soft knee can be used: about a second was best (real). A wave makes as much of it anyhow, be
-    it of 24 joins or of 45, and many small ones are more work than few large ones (real). A slow join's load comes
-    later than the next step."""
+    """Where joins behind a gate end within two scrapes, the window rests at no less delay: it tells soon what a step
+    did, and a soft knee can be used (about a second was best, real)."""
+    wave_delay_s: float = 0.9
+    """The same for what no gate holds back. Any wave makes as much delay on a small server, be it of 24 joins or of 45,
+    and many small ones are more work than few large ones; with 1.2 s they met errors and ended no sooner (real)."""
     queue: float = 0.4
     """q: upward pressure that probes for capacity; the equilibrium is T / (1 - q) (study)."""
     gain: float = 0.2
@@ -166,7 +167,8 @@ class LawSettings:
 
     def with_patience(self, baseline_s: float) -> Self:
         """The same for prompt joins and for waves; `baseline_s` is the delay that the index is relative to."""
-        return replace(self, target=max(self.target, (1.0 - self.queue) * self.patient_delay_s / baseline_s))
+        delay_s = self.patient_delay_s if self.has_gate else self.wave_delay_s
+        return replace(self, target=max(self.target, (1.0 - self.queue) * delay_s / baseline_s))
 
 
 UNLIMITED = 100_000

@@ -26,8 +26,8 @@ BEYOND_CREST = 1.25
 NEARLY = 0.9
 """Share of the estimate by utilisation at which slow start has done its part."""
 QUIET_START = 2.0
-"""Servers too quiet to tell what a request costs have room: a cold start tries so many times `window_initial`, which is
-what it orders first. Real, at half a core: 1.06 times the herd's time in the mean of three runs, 1.31 with one."""
+"""Servers too quiet to tell what a request costs have room: a cold start tries so many times `window_initial` behind a
+gate, which lets them in at a pace. What nothing holds back comes at once, and is done no sooner so (real)."""
 LEAST_START = 4.0
 """A cold start tries at least so many joins: fewer show nothing."""
 PROMPT_START = 0.5
@@ -459,7 +459,7 @@ def _start_window(facts: LawInput) -> float:
         return window if bearable is None else max(min(window, facts.settings.window_initial), min(window, bearable))
     guess = _guess(facts)
     if guess is None:
-        is_quiet = bool(facts.memory.load.idle)
+        is_quiet = facts.settings.has_gate and bool(facts.memory.load.idle)
         return min(QUIET_START * window, facts.settings.window_max) if is_quiet else window
     return max(min(window, max(LEAST_START, guess)), facts.settings.guess_trust * guess)
 

@@ -433,19 +433,26 @@ def test_a_cold_start_tries_half_of_what_idle_servers_seem_to_bear() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cpu", "most", "window"),
+    ("cpu", "most", "has_gate", "window"),
     [
-        pytest.param(0.02, 5000, 48.0, id="quiet"),
-        pytest.param(0.02, 30, 30.0, id="the user's bound"),
-        pytest.param(None, 5000, 24.0, id="the CPU is not told"),
+        pytest.param(0.02, 5000, True, 48.0, id="quiet, behind a gate"),
+        pytest.param(0.02, 5000, False, 24.0, id="quiet, and nothing holds back what comes"),
+        pytest.param(0.02, 30, True, 30.0, id="the user's bound"),
+        pytest.param(None, 5000, True, 24.0, id="the CPU is not told"),
     ],
 )
-def test_a_cold_start_on_quiet_servers_tries_two_first_orders(cpu: float | None, most: float, window: float) -> None:
-    """Real: fewer than 20 requests a second tell nothing of what one costs, so the window began at 24, too small."""
-    loop = Loop(settings=LawSettings(has_gate=False, window_max=most))
+def test_a_cold_start_behind_a_gate_tries_twice_as_much_on_quiet_servers(
+    cpu: float | None, most: float, *, has_gate: bool, window: float
+) -> None:
+    """Fewer than 20 requests a second tell nothing of what one costs. Real: twice as much at once only met errors."""
+    loop = Loop(settings=LawSettings(has_gate=has_gate, window_max=most))
     loop.calm(Joins(), times=10, requests=100.0, cpu_share=cpu)
-    verdict = loop.calm(Joins(waiting=500), requests=100.0, cpu_share=cpu)
-    assert (verdict.window, verdict.allowance) == (window, 24)
+    assert loop.calm(Joins(waiting=500), requests=100.0, cpu_share=cpu).window == window
+
+
+def test_waves_rest_at_less_delay_than_what_a_gate_lets_in() -> None:
+    patient = {has_gate: LawSettings(has_gate=has_gate).with_patience(0.02).equilibrium for has_gate in (True, False)}
+    assert patient == pytest.approx({True: 60.0, False: 45.0})
 
 
 def test_a_day_of_looks_is_remembered_in_no_more_than_its_latest_part() -> None:

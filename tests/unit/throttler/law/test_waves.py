@@ -15,7 +15,7 @@ from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason
 from throttler.signals.reading import Signals
 
-PATIENT = LawSettings().with_patience(CALM_S).equilibrium
+PATIENT = LawSettings(has_gate=False).with_patience(CALM_S).equilibrium
 """The index at which the window of waves rests."""
 
 
