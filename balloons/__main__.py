@@ -11,8 +11,9 @@ def main() -> None:
     The kernel keeps from a container's first process what it has no handler for. A service that was told to stop while
     it started would lead, and hold, until it was killed.
     """
-    # At once, as without a handler: modules that are just being imported may swallow an exception.
-    signal.signal(signal.SIGTERM, lambda number, frame: os._exit(128 + number))
+    if os.getpid() == 1:
+        # At once, as SIGTERM ends any other process: modules that are being imported may swallow an exception.
+        signal.signal(signal.SIGTERM, lambda number, frame: os._exit(128 + number))
     try:
         from balloons.cli.main import main as run
 

@@ -141,14 +141,16 @@ def stop_on_signals() -> "asyncio.Event":
     """
     import asyncio
 
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    stop, loop, before = asyncio.Event(), asyncio.get_running_loop(), signal.getsignal(signal.SIGTERM)
 
-    def handle(number: signal.Signals) -> None:
+    def handle() -> None:
         stop.set()
-        loop.remove_signal_handler(number)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+        signal.signal(signal.SIGTERM, before)  # of a container's first process (`balloons.__main__`)
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, handle, number)
+        loop.add_signal_handler(number, handle)
     return stop
 
 
@@ -260,8 +262,13 @@ async def _await_silence(
     from throttler.service.guard import Guard
 
     stop = stop_on_signals()
-    is_well = await Guard(lease_client, client, settings, asyncio.get_running_loop().time).run(stop)
+    still = "; the service stays at zero replicas" if is_scaled else ""
+    unfinished = f"stopped before everything was given back{still}"
+    try:
+        is_well = await Guard(lease_client, client, settings, asyncio.get_running_loop().time).run(stop)
+    except asyncio.CancelledError:
+        click.echo(unfinished, err=True)
+        raise
     if stop.is_set():
-        still = "; the service stays at zero replicas" if is_scaled else ""
-        raise CommandError(f"stopped before everything was given back{still}")
+        raise CommandError(unfinished)
     return is_well

@@ -217,10 +217,12 @@ def keys_unseen() -> Iterator[None]:
     def end(number: int, _: object) -> None:
         with suppress(termios.error):  # the terminal may be what has ended
             restore()
-        signal.signal(number, signal.SIG_DFL)
+        signal.signal(number, handlers[number])
         signal.raise_signal(number)
 
-    handlers = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    handlers = {int(number): signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number in handlers:
+        signal.signal(number, end)
     termios.tcsetattr(terminal, termios.TCSADRAIN, silent)
     try:
         yield

@@ -331,15 +331,14 @@ class Service:
 
 def _stop_on_signals(stop: asyncio.Event) -> None:
     """The first signal ends the service in order, a second one at once."""
-    loop = asyncio.get_running_loop()
+    loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGTERM)
 
-    def handler_of(number: signal.Signals) -> Callable[[], None]:
-        def handle() -> None:
-            log.info("signal", name=number.name)
-            stop.set()
+    def handle(name: str) -> None:
+        log.info("signal", name=name)
+        stop.set()
+        for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
-
-        return handle
+        signal.signal(signal.SIGTERM, before)  # of a container's first process (`balloons.__main__`)
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, handler_of(number))
+        loop.add_signal_handler(number, handle, number.name)

@@ -8,13 +8,16 @@ import asyncio
 import json
 import signal
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from balloons.cli.guard_and_give_back_command import _settings, stop_on_signals
+from balloons.cli.guard_and_give_back_command import _await_silence, _settings, stop_on_signals
 from balloons.cli.main import main
 from balloons.cli.terminal import ExitCode
 from throttler.kube.election import LEASE_S, RENEW_DEADLINE_S
+from throttler.kube.kube_client import KubeClient
+from throttler.service.guard import GuardSettings
 
 
 def exit_code(*arguments: str) -> int:
@@ -99,4 +102,42 @@ async def test_a_second_interrupt_ends_at_once() -> None:
         await stop.wait()
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
-    asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
+
+
+async def test_after_the_first_signal_sigterm_does_what_it_did_before() -> None:
+    """In a container's first process it would else be ignored; and Ctrl-C after a SIGTERM is a second signal, too."""
+    ends = []
+    usual = signal.signal(signal.SIGTERM, lambda number, frame: ends.append(number))
+    try:
+        stop = stop_on_signals()
+        signal.raise_signal(signal.SIGTERM)
+        async with asyncio.timeout(10):
+            await stop.wait()
+        assert ends == []
+        signal.raise_signal(signal.SIGTERM)
+        assert ends == [signal.SIGTERM]
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGTERM, usual)
+
+
+async def test_who_breaks_off_a_give_back_hears_that_the_service_is_away(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Hanging:
+        def __init__(self, *_: object) -> None: ...
+
+        async def run(self, stop: asyncio.Event) -> bool:
+            return await asyncio.Event().wait()
+
+    monkeypatch.setattr("throttler.service.guard.Guard", Hanging)
+    client, settings = cast("KubeClient", None), cast("GuardSettings", None)
+    waiting = asyncio.create_task(_await_silence(client, client, settings, is_scaled=True))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().remove_signal_handler(number)
+    assert capsys.readouterr().err == "stopped before everything was given back; the service stays at zero replicas\n"

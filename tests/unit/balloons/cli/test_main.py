@@ -52,7 +52,8 @@ from balloons.__main__ import main
 main()
 """
 TOLD_TO_STOP = """
-import signal, sys
+import os, signal, sys
+os.getpid = lambda: 1
 class Stops:
     def find_spec(self, name, path=None, target=None):
         if name == "balloons.cli.main":
