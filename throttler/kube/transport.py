@@ -27,6 +27,8 @@ from throttler.kube.connection import Credentials
 from throttler.kube.errors import FencedError, TlsRefusedError, UnreachableError, cut
 from throttler.kube.requests import Request
 
+IPV6_PARTS = 4
+"""Of an address as `socket` tells it: host, port, flow and scope."""
 CLOSED_WITHIN_S = 1.0
 """An end of file of our own making is read within a few turns of the loop; nothing here waits for the server."""
 
@@ -80,7 +82,10 @@ class EndingResolver(AbstractResolver):
             except Exception as error:  # noqa: BLE001  it is told to who waits
                 addresses.set_exception(error)
 
-        threading.Thread(target=look_up, name=f"name {host}", daemon=True).start()
+        try:
+            threading.Thread(target=look_up, name=f"name {host}", daemon=True).start()
+        except RuntimeError as error:
+            raise OSError(f"no thread to look up {host}: {error}") from error
         return await asyncio.wrap_future(addresses)
 
     async def close(self) -> None:
@@ -91,9 +96,15 @@ def _addresses(host: str, port: int, family: socket.AddressFamily) -> list[Resol
     infos = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
     numeric = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
     return [
-        ResolveResult(hostname=host, host=str(address[0]), port=port, family=kind, proto=protocol, flags=numeric)
+        ResolveResult(hostname=host, host=_address(address), port=port, family=kind, proto=protocol, flags=numeric)
         for kind, _, protocol, _, address in infos
     ]
+
+
+def _address(address: tuple[Any, ...]) -> str:
+    """With its interface, if it is an IPv6 address of one link."""
+    has_scope = len(address) == IPV6_PARTS and address[-1]
+    return socket.getnameinfo(address, socket.NI_NUMERICHOST)[0] if has_scope else str(address[0])
 
 
 class EndingConnector(aiohttp.TCPConnector):
@@ -129,7 +140,7 @@ class EndingConnector(aiohttp.TCPConnector):
         opened = socket.socket(family=family, type=kind, proto=protocol)
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in PROBES.items():
-            # Other systems than Linux lack some of them.
+            # Other systems than Linux lack some of them: macOS asks first after two hours, and silence counts there.
             if (option := getattr(socket, name, None)) is not None:
                 opened.setsockopt(socket.IPPROTO_TCP, option, value)
         self._opened.add(opened)

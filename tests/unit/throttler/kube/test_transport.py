@@ -21,7 +21,7 @@ from throttler.kube.decoding import LineFrames
 from throttler.kube.errors import ApiError, AttemptTimeoutError, TlsRefusedError, UnreachableError
 from throttler.kube.kube_client import Attempt, KubeClient, open_client
 from throttler.kube.requests import EVERYTHING
-from throttler.kube.transport import EndingConnector
+from throttler.kube.transport import EndingConnector, EndingResolver
 
 
 @asynccontextmanager
@@ -171,6 +171,25 @@ def test_nobody_waits_in_the_end_for_a_name_that_is_not_resolved(monkeypatch):
     may_end.set()
 
 
+async def test_an_address_of_one_link_keeps_its_interface(monkeypatch):
+    """Nobody can be reached at fe80::1 alone."""
+    info = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("fe80::1", 6443, 0, 1))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [info])
+    (address,) = await EndingResolver().resolve("api.local", 6443)
+    assert address["host"] == f"fe80::1%{socket.if_indextoname(1)}"
+
+
+async def test_a_name_that_no_thread_can_look_up_is_an_error_of_the_network(monkeypatch):
+    """And no end of everything: at a limit of threads the next attempt may find one."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(OSError, match=r"no thread to look up api\.local: can't start"):
+        await EndingResolver().resolve("api.local")
+
+
 async def test_a_server_that_never_answers_is_given_up_and_hung_up_on():
     async def talk(reader, writer, received) -> None:
         # On a busy machine the time may be over before anything was sent.
@@ -184,6 +203,7 @@ async def test_a_server_that_never_answers_is_given_up_and_hung_up_on():
                 await client.create(THINGS, {"b": "body"})
 
 
+@pytest.mark.skipif(not hasattr(socket, "TCP_KEEPIDLE"), reason="this system has other names for it")
 async def test_a_machine_that_is_gone_without_a_goodbye_is_noticed_by_the_kernel():
     """Within 30 s. A watch would else show an old world as the present one until 70 s of silence are over."""
     tcp, connector = socket.IPPROTO_TCP, EndingConnector()
