@@ -59,11 +59,11 @@ class LawSettings:
     target: float = 9.0
     """T: index at which the gradient alone neither grows nor shrinks the window (study)."""
     patient_delay_s: float = 1.2
-    """Where joins behind a gate end within two scrapes, the window rests at no less delay: it tells soon what a step
-    did, and a soft knee can be used (about a second was best, real)."""
+    """Where joins end within two scrapes, with a lever at the join, the window rests at no less delay: it tells soon
+    what a step did, and a soft knee can be used (about a second was best, real)."""
     wave_delay_s: float = 0.9
-    """The same for what no gate holds back. Any wave makes as much delay on a small server, be it of 24 joins or of 45,
-    and many small ones are more work than few large ones; with 1.2 s they met errors and ended no sooner (real)."""
+    """The same without such a lever. Any wave makes much delay on a small server, and many small ones are more work
+    than few large ones; but with 1.2 s larger waves met errors and ended no sooner (real)."""
     queue: float = 0.4
     """q: upward pressure that probes for capacity; the equilibrium is T / (1 - q) (study)."""
     gain: float = 0.2

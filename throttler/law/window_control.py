@@ -26,8 +26,8 @@ BEYOND_CREST = 1.25
 NEARLY = 0.9
 """Share of the estimate by utilisation at which slow start has done its part."""
 QUIET_START = 2.0
-"""Servers too quiet to tell what a request costs have room: a cold start tries so many times `window_initial` behind a
-gate, which lets them in at a pace. What nothing holds back comes at once, and is done no sooner so (real)."""
+"""Servers too quiet to tell what a request costs have room: a cold start tries so many times `window_initial` where a
+lever at the join lets them in at a pace. Without one they come at once, and twice as many ended no sooner (real)."""
 LEAST_START = 4.0
 """A cold start tries at least so many joins: fewer show nothing."""
 PROMPT_START = 0.5
