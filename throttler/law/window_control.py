@@ -168,8 +168,10 @@ def delayed(facts: LawInput, low: float) -> WindowUpdate:
         is_least = facts.window <= facts.settings.window_min
         known = known and known.judged(facts.joins.joining, low_s, facts.now_s, is_least=is_least)
     if known is not None and known.is_useless(low_s, facts.now_s):
-        window = max(facts.window, known.window)
-        return update(judged(with_memory(facts, cuts=known)), window, Phase.AVOID, _not_ours(known, facts.health))
+        # What the user bounds may be less by now than it was before the first cut.
+        window = min(max(facts.window, known.window), facts.settings.window_max)
+        why = _not_ours(known, facts.health, window)
+        return update(judged(with_memory(facts, cuts=known)), window, Phase.AVOID, why)
     window = facts.window
     if is_due:
         known = known or Cuts(count=0, joining=facts.joins.joining, delay_s=low_s, window=facts.window)
@@ -178,8 +180,8 @@ def delayed(facts: LawInput, low: float) -> WindowUpdate:
     return update(judged(facts), window, Phase.AVOID, because(ThrottleReason.BACKING_OFF, window=window, **figures))
 
 
-def _not_ours(known: Cuts, health: Health) -> Because:
-    figures = {"cuts": known.count, "server": health.worst_server, "window": known.window}
+def _not_ours(known: Cuts, health: Health, window: float) -> Because:
+    figures = {"cuts": known.count, "server": health.worst_server, "window": window}
     return because(ThrottleReason.DELAY_NOT_OURS, **figures)
 
 
@@ -190,7 +192,7 @@ def left_out(health: Health, memory: LawMemory, now_s: float) -> tuple[Because, 
         reasons.append(because(ThrottleReason.ERRORS_NOT_OURS, server=memory.foreign.server))
     known = memory.cuts
     if known is not None and known.is_useless(health.low_s, now_s):
-        reasons.append(_not_ours(known, health))
+        reasons.append(_not_ours(known, health, memory.window or known.window))
     if health.never_seen:
         names = ", ".join(server.server for server in health.never_seen)
         reasons.append(because(ThrottleReason.NEVER_SEEN, servers=names))

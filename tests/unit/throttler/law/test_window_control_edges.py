@@ -144,6 +144,15 @@ def test_what_does_not_count_is_told() -> None:
     ]
 
 
+def test_no_more_is_given_back_than_the_user_allows_by_now() -> None:
+    useless = Cuts(count=2, joining=90, delay_s=HOT * CALM_S, window=120.0, useless_since_s=NOW_S)
+    facts = a_look(50.0, index=(HOT, HOT), cuts=useless)
+    after = window_control.avoidance(replace(facts, settings=replace(facts.settings, window_max=60)))
+    assert (after.memory.window, after.because.detail["window"]) == (60.0, 60.0)
+    (told,) = window_control.left_out(facts.health, after.memory, NOW_S)
+    assert told.detail["window"] == 60.0
+
+
 # --- slow start ---
 
 
