@@ -136,7 +136,8 @@ def silent(facts: LawInput) -> WindowUpdate | None:
         share = max(0.5, (facts.health.servers - 1) / facts.health.servers)
     low = facts.low_index or 0.0
     facts, window = cut(facts, low)
-    window *= share
+    # Delay may want a cut, too, as where the others cannot bear those clients: both together take no more than half.
+    window = max(share * window, 0.5 * facts.used_window)
     why = because(ThrottleReason.SERVER_SILENT, server=lost.server, problem=lost.problem)
     facts = with_memory(facts, silent=facts.memory.silent | {lost.server})
     return update(judged(facts), window, Phase.AVOID, why)

@@ -195,6 +195,13 @@ def test_a_server_that_falls_silent_takes_its_share_once_and_never_more_than_hal
     assert (again.memory.window, again.because.reason) == (100.0, ThrottleReason.SERVER_SILENT)
 
 
+def test_a_server_that_falls_silent_while_others_are_slow_takes_no_more_than_half() -> None:
+    hot = with_health(a_look(index=(3 * EQUILIBRIUM, 3 * EQUILIBRIUM)), silent=LOST, servers=2)
+    after = window_control.silent(hot)
+    assert after is not None
+    assert after.memory.window == 50.0
+
+
 def test_a_silent_server_excuses_no_delay_of_the_others() -> None:
     hot = with_health(a_look(index=(3 * EQUILIBRIUM, 3 * EQUILIBRIUM), silent=frozenset({"b"})), silent=LOST, servers=2)
     after = window_control.silent(hot)
