@@ -7,6 +7,7 @@ import datetime
 import ipaddress
 import json
 import ssl
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,8 +145,10 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _write_private(path: Path, content: bytes) -> None:
-    path.touch(mode=0o600)
-    path.write_bytes(content)
+    """At once: a process that was started with this file may be about to read it."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as part:
+        part.write(content)
+    Path(part.name).rename(path)
 
 
 @dataclass(frozen=True)
@@ -185,9 +188,8 @@ def _write(path: Path, url: str, ca: Path, user: dict[str, str]) -> Path:
         "current-context": "lab",
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch(mode=0o600)
     # JSON is YAML too, and every client reads it.
-    path.write_text(json.dumps(config, indent=1))
+    _write_private(path, json.dumps(config, indent=1).encode())
     return path
 
 

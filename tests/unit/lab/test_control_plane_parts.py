@@ -83,6 +83,15 @@ def test_kubeconfig_holds_all_it_needs(tmp_path: Path) -> None:
     assert token["users"][0]["user"] == {"token": "t0k3n"}
 
 
+def test_a_kubeconfig_that_is_written_anew_is_whole_for_who_is_just_reading_it(tmp_path: Path) -> None:
+    authority = CertificateAuthority(tmp_path)
+    access = ApiAccess("https://127.0.0.1:1", authority.pair.certificate, authority.pair)
+    with access.write_token_kubeconfig(tmp_path / "config", "old").open() as reading:
+        access.write_token_kubeconfig(tmp_path / "config", "new")
+        assert json.load(reading)["users"][0]["user"] == {"token": "old"}
+    assert oct((tmp_path / "config").stat().st_mode & 0o777) == "0o600"
+
+
 def test_server_and_client_trust_each_other_and_no_other_authority(tmp_path: Path) -> None:
     ours, theirs = CertificateAuthority(tmp_path / "a"), CertificateAuthority(tmp_path / "b")
     client = ApiAccess("", ours.pair.certificate, ours.issue_client("c", "bob", [])).ssl_context()
