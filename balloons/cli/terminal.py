@@ -217,7 +217,9 @@ def keys_unseen() -> Iterator[None]:
     def end(number: int, _: object) -> None:
         with suppress(termios.error):  # the terminal may be what has ended
             restore()
-        signal.signal(number, handlers[number])
+        # A container's first process has a handler (`balloons.__main__`). Whoever ignores a hang-up has no screen left.
+        before_us = handlers[number]
+        signal.signal(number, before_us if callable(before_us) else signal.SIG_DFL)
         signal.raise_signal(number)
 
     handlers = {int(number): signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}

@@ -95,6 +95,21 @@ def test_a_command_that_fails_leaves_the_terminal_as_it_was(monkeypatch: pytest.
         assert signal.getsignal(signal.SIGTERM) is handlers
 
 
+def test_a_signal_does_what_it_did_before_once_the_terminal_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container's first process has a handler for SIGTERM, and the kernel would ignore it without one."""
+    ended = []
+    with terminal() as (_, program), os.fdopen(program, "w", closefd=False) as screen:
+        monkeypatch.setattr(sys, "stdout", screen)
+        monkeypatch.setattr(os, "tcgetpgrp", lambda _: os.getpgrp())
+        usual = signal.signal(signal.SIGTERM, lambda number, frame: ended.append(shows_keys(program)))
+        try:
+            with keys_unseen():
+                signal.raise_signal(signal.SIGTERM)
+        finally:
+            signal.signal(signal.SIGTERM, usual)
+    assert ended == [True]
+
+
 def test_in_the_background_the_terminal_is_not_touched(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would stop the process: only who has the terminal may change it."""
     with terminal() as (_, program), os.fdopen(program, "w", closefd=False) as screen:
