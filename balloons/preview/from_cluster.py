@@ -165,7 +165,7 @@ def _youth(node: Node) -> tuple[bool, float, str]:
 
 def _devices(node: Node) -> tuple[tuple[str, int], ...]:
     amounts = node.allocatable.items()
-    return tuple(sorted((name, milli) for name, milli in amounts if "/" in name and milli > 0 and is_device(name)))
+    return tuple(sorted((name, milli) for name, milli in amounts if milli > 0 and is_device(name)))
 
 
 def price_of(node: Node) -> float | None:

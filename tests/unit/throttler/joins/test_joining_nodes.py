@@ -10,7 +10,7 @@ from throttler.joins.joins import JoinRules
 from throttler.kube.daemon_set import DaemonSet
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
-from throttler.kube.pod import Pod
+from throttler.kube.pod import Pod, PodKind
 from throttler.kube.selectors import Requirement
 from throttler.kube.taints import JOINING_TAINTS, Taint, Toleration
 
@@ -90,3 +90,11 @@ def test_a_node_that_has_work_before_it_is_let_in_comes_for_nobody_else() -> Non
     assert (free.held, free.waiting) == (2, 8)
     taken, _ = count_joins(a_world(*held, pods=[work], unplaced=pods), JoinMemory(), WITH_LABEL, 1000.0)
     assert (taken.held, taken.waiting) == (2, 9)
+
+
+def test_work_with_a_node_that_is_not_in_the_view_yet_tells_of_it_though_daemon_pods_are_there_first() -> None:
+    work = msgspec.structs.replace(pending("work"), node="n1", kind=PodKind.WORK)
+    joins, _ = count_joins(a_world(pods=[*daemons_on("n1", CNI), work]), JoinMemory(), RULES, 1000.0)
+    assert joins.booting == 1
+    joins, _ = count_joins(a_world(pods=daemons_on("n1", CNI)), JoinMemory(), RULES, 1000.0)
+    assert joins.booting == 0

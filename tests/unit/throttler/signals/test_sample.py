@@ -70,6 +70,12 @@ def test_a_level_to_which_schemas_of_joins_lead_is_watched_too() -> None:
     assert sample_of(small_body(extra=extra)).waits == {"kubelets": Totals(8.0, 4.0)}
 
 
+def test_series_that_come_with_the_first_request_are_not_missing_before_it() -> None:
+    """A server in whose queues nobody has waited has no such series, and is no server that lacks them."""
+    rare = {"apiserver_flowcontrol_request_wait_duration_seconds", "apiserver_flowcontrol_current_executing_seats"}
+    assert not rare.intersection(sample_of(small_body()).missing)
+
+
 @pytest.mark.parametrize("body", [b"", b"<html>ok</html>\n", b"process_cpu_seconds_total 3\n"])
 def test_what_is_not_an_api_servers_is_refused(body: bytes) -> None:
     with pytest.raises(BadTextError, match="not an API server"):
