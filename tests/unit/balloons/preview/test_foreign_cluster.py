@@ -247,3 +247,14 @@ def test_the_nodes_of_a_quota_are_counted_once_for_all_pools() -> None:
         with counting(steps, str(pools)):
             assert len(plan_inputs(seen).pools) == pools
     assert steps["40"] < 3 * steps["2"], steps
+
+
+def test_a_node_that_karpenter_has_not_initialised_speaks_only_where_there_is_no_other() -> None:
+    """Its devices may be missing, and its taints those of a start."""
+    labels = {"karpenter.sh/nodepool": "gpu"}
+    done = a_node("done", created_s=1.0, labels=labels, instance_type="done")
+    starting = a_node("starting", created_s=2.0, labels=labels, instance_type="starting", is_uninitialized=True)
+    for nodes, speaker in (([done, starting], "done"), ([starting], "starting")):
+        (pool,) = pools_of(PoolsWorld(nodes=nodes, loads={}, births=()))
+        assert pool.shape is not None
+        assert pool.shape.instance_type == speaker
