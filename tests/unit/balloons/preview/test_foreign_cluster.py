@@ -252,8 +252,9 @@ def test_the_nodes_of_a_quota_are_counted_once_for_all_pools() -> None:
 def test_a_node_that_karpenter_has_not_initialised_speaks_only_where_there_is_no_other() -> None:
     """Its devices may be missing, and its taints those of a start."""
     labels = {"karpenter.sh/nodepool": "gpu"}
-    done = a_node("done", created_s=1.0, labels=labels, instance_type="done")
-    starting = a_node("starting", created_s=2.0, labels=labels, instance_type="starting", is_uninitialized=True)
+    initialized = {**labels, "karpenter.sh/initialized": "true"}
+    done = a_node("done", created_s=1.0, labels=initialized, instance_type="done")
+    starting = a_node("starting", created_s=2.0, labels=labels, instance_type="starting")
     for nodes, speaker in (([done, starting], "done"), ([starting], "starting")):
         (pool,) = pools_of(PoolsWorld(nodes=nodes, loads={}, births=()))
         assert pool.shape is not None
