@@ -1,6 +1,5 @@
 """`balloons guard` and `give-back`: give everything back, when the service has died or before it is uninstalled."""
 
-import signal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,8 +17,6 @@ from balloons.cli.options_and_values import (
 from balloons.cli.terminal import CommandError, ExitCode
 
 if TYPE_CHECKING:
-    import asyncio
-
     from throttler.kube.kube_client import KubeClient
     from throttler.service.guard import GuardSettings
 
@@ -100,6 +97,7 @@ async def _watch(options: dict[str, Any]) -> bool:
     from contextlib import AsyncExitStack, suppress
 
     from balloons.service.metrics import serve_health
+    from balloons.service.run import stop_on_signals
     from throttler.kube.connection import ConnectionOptions, load_connection
     from throttler.kube.errors import ForbiddenError
     from throttler.kube.kube_client import CeilingGate, open_client
@@ -131,27 +129,6 @@ async def _watch(options: dict[str, Any]) -> bool:
             with suppress(ForbiddenError):
                 await client.get_raw("/version")
         return await watcher.run(stop)
-
-
-def stop_on_signals() -> "asyncio.Event":
-    """Set by SIGTERM or SIGINT from now on; inside a running loop.
-
-    The first signal lets the round under way end, a second one ends all at once: where a server does not answer, a
-    round takes minutes.
-    """
-    import asyncio
-
-    stop, loop, before = asyncio.Event(), asyncio.get_running_loop(), signal.getsignal(signal.SIGTERM)
-
-    def handle() -> None:
-        stop.set()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
-        signal.signal(signal.SIGTERM, before)  # of a container's first process (`balloons.__main__`)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, handle)
-    return stop
 
 
 @click.command("give-back", short_help="Stop the service and give back all it holds.")
@@ -259,6 +236,7 @@ async def _await_silence(
 ) -> bool:
     import asyncio
 
+    from balloons.service.run import stop_on_signals
     from throttler.service.guard import Guard
 
     stop = stop_on_signals()

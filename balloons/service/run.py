@@ -178,8 +178,7 @@ async def serve(settings: ServiceSettings, version: str) -> bool:
 
     Raises ConfigError and SettingsError when it cannot start as asked, ApiError when it is to look once and cannot.
     """
-    stop = asyncio.Event()
-    _stop_on_signals(stop)
+    stop = stop_on_signals(lambda name: log.info("signal", name=name))
     metrics = Metrics(version)
     async with open_clients(settings, metrics) as clients:
         service = Service(settings, metrics, clients)
@@ -329,12 +328,17 @@ class Service:
         return "" if self._loop.decided_at is not None else "no decision yet"
 
 
-def _stop_on_signals(stop: asyncio.Event) -> None:
-    """The first signal ends the service in order, a second one at once."""
-    loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGTERM)
+def stop_on_signals(heard: Callable[[str], None] | None = None) -> asyncio.Event:
+    """Set by SIGTERM or SIGINT from now on, whose name `heard` is told; inside a running loop.
+
+    The first signal lets what is under way end in order, a second one ends all at once: where a server does not answer,
+    order takes minutes.
+    """
+    stop, loop, before = asyncio.Event(), asyncio.get_running_loop(), signal.getsignal(signal.SIGTERM)
 
     def handle(name: str) -> None:
-        log.info("signal", name=name)
+        if heard is not None:
+            heard(name)
         stop.set()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
@@ -342,3 +346,4 @@ def _stop_on_signals(stop: asyncio.Event) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, handle, number.name)
+    return stop

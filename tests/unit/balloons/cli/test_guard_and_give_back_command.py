@@ -12,9 +12,10 @@ from typing import cast
 
 import pytest
 
-from balloons.cli.guard_and_give_back_command import _await_silence, _settings, stop_on_signals
+from balloons.cli.guard_and_give_back_command import _await_silence, _settings
 from balloons.cli.main import main
 from balloons.cli.terminal import ExitCode
+from balloons.service.run import stop_on_signals
 from throttler.kube.election import LEASE_S, RENEW_DEADLINE_S
 from throttler.kube.kube_client import KubeClient
 from throttler.service.guard import GuardSettings
