@@ -44,7 +44,7 @@ def test_the_chart_makes_what_the_overlay_makes(case: str, tmp_path: Path) -> No
 
 
 def test_a_dry_run_is_the_same_both_ways(tmp_path: Path) -> None:
-    values = {"settings": {"dryRun": True}, "run": {"replicas": 1}, "policies": {"enabled": False}}
+    values = {"settings": {"dryRun": True}, "policies": {"enabled": False}}
     assert_same(helm(values), kustomize_with(tmp_path, overlay="dry-run"))
 
 
