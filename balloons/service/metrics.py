@@ -104,14 +104,18 @@ class PoolWriteOutcome(enum.StrEnum):
 
 
 class Metrics:
-    """Every metric of the service. Methods are told what happened and know which series that concerns."""
+    """Every metric of the service. Methods are told what happened and know which series that concerns.
 
-    def __init__(self, version: str) -> None:
+    In a dry run of the whole service each pool stands as in one of its own: nothing is on its way.
+    """
+
+    def __init__(self, version: str, *, is_dry_run: bool = False) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry(auto_describe=True)
         self.labels: dict[str, tuple[str, ...]] = {f"{PREFIX}_build": ("version", "python")}
         """The label names of each family that has any."""
         self._leads: Callable[[], bool] = lambda: True
+        self._is_dry_run = is_dry_run
         self._make_pool_gauges()
         self._make_decision_metrics()
         self._make_api_metrics()
@@ -200,7 +204,7 @@ class Metrics:
         key, status, reason = decision.pool, decision.status, decision.because.reason
         for name, gauge in self._pool_gauges.items():
             gauge.labels(key.namespace, key.name).set(getattr(status, name))
-        present = standing(reason, is_dry_run=decision.is_dry_run)
+        present = standing(reason, is_dry_run=self._is_dry_run or decision.is_dry_run)
         for state in Standing:
             self._standing.labels(key.namespace, key.name, state.name.lower()).set(present is state)
         for warmth in Found:

@@ -179,7 +179,7 @@ async def serve(settings: ServiceSettings, version: str) -> bool:
     Raises ConfigError and SettingsError when it cannot start as asked, ApiError when it is to look once and cannot.
     """
     stop = stop_on_signals(lambda name: log.info("signal", name=name))
-    metrics = Metrics(version)
+    metrics = Metrics(version, is_dry_run=settings.is_dry_run)
     async with open_clients(settings, metrics) as clients:
         service = Service(settings, metrics, clients)
         served = sorted(settings.tenancy.namespaces) or "all"

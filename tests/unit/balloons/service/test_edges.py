@@ -16,6 +16,7 @@ from balloons.decide.decision_and_reasons import PoolDecision, Reason
 from balloons.service import watched_kinds
 from balloons.service.logs import hide_secrets, set_up_logs
 from balloons.service.metrics import Metrics
+from balloons.service.pool_status_and_events import Standing
 from balloons.service.preemptions_and_warm_hits import GaveWay, Leaving, Taken
 from balloons.service.watched_kinds import PoolWire, failed_balloon, pod_or_presence, pool_from_wire
 from balloons.view.index_and_snapshot import FailedBalloon, RefusedPool
@@ -211,6 +212,9 @@ def test_page_is_written_from_the_registry() -> None:
     assert (DOCS / "metrics.md").read_text() == metrics_page()
 
 
+STANDINGS = tuple(state.name.lower() for state in Standing)
+
+
 def sample(metrics: Metrics, name: str, **labels: str) -> float | None:
     return metrics.registry.get_sample_value(f"kube_balloons_{name}", labels)
 
@@ -231,6 +235,15 @@ def test_series_of_a_pool_end_with_the_pool() -> None:
     assert sample(metrics, "pool_warm_nodes", namespace="ns", pool="gpu") == 4
     metrics.show([])
     assert sample(metrics, "pool_warm_nodes", namespace="ns", pool="gpu") is None
+
+
+def test_no_pool_is_on_its_way_while_the_whole_service_writes_nothing() -> None:
+    """KubeBalloonsPoolCold would fire for each: it waits for what nobody will do."""
+    metrics = Metrics("1.2.3", is_dry_run=True)
+    warming = because(Reason.WARMING, warm=0, target=4, pending=4)
+    metrics.show([PoolDecision(POOL, warming, PoolStatus(target=4))])
+    shown = {name: sample(metrics, "pool_standing", namespace="ns", pool="gpu", standing=name) for name in STANDINGS}
+    assert shown == {"settled": 1, "moving": 0, "blind": 0, "stuck": 0}
 
 
 def test_hold_is_counted_when_it_begins() -> None:
