@@ -63,6 +63,7 @@ from throttler.kube.taints import (
     UNREGISTERED_TAINT,
     Taint,
     is_joining_taint,
+    is_switched_off,
 )
 from throttler.law.law_memory import Learned, learned_of_status
 from throttler.law.settings import law_settings
@@ -123,13 +124,18 @@ def _pool(name: str, nodes: Sequence[Node], world: PoolsWorld, members: Mapping[
     births = own if len(own) >= calibrate.LEAST else world.births
     return PoolFacts(
         name=name,
-        nodes=len(nodes),
+        nodes=_there(nodes),
         warm=sum(node.is_ready and _is_held(world.loads.get(node.name, EMPTY)) for node in nodes),
         shape=_shape(nodes, world.loads),
         boot_s=calibrate.boot(births, BOOT_S),
         boot_jitter=calibrate.boot_jitter(births, BOOT_JITTER),
         daemon_sets=_daemon_sets(world.daemon_sets, nodes, _OF_POOL),
     )
+
+
+def _there(nodes: Iterable[Node]) -> int:
+    """How many there are, without those that are switched off: each of these joins again before anything can use it."""
+    return sum(not is_switched_off(node.taints) for node in nodes)
 
 
 def _is_held(load: NodeLoad) -> bool:
@@ -374,7 +380,7 @@ def plan_inputs(cluster: SeenCluster) -> PlanInputs:
     world = PoolsWorld(nodes=nodes, loads=loads, births=births, daemon_sets=daemon_sets)
     return PlanInputs(
         autoscaler=detected.in_words,
-        nodes=len(nodes),
+        nodes=_there(nodes),
         pools=_pools(cluster, world, nodes, detected),
         servers=_servers(assumed.servers, detected, daemons or assumed.controllers.daemon_sets, throttle, learned),
         controllers=_controllers(assumed.controllers, detected, daemons, births),

@@ -8,6 +8,8 @@ NOT_READY_TAINT = "node.kubernetes.io/not-ready"
 UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
 """By these two, with effect NoExecute, pods are evicted from a node that stopped being Ready, or that is silent."""
 UNINITIALIZED_TAINT = "node.cloudprovider.kubernetes.io/uninitialized"
+SWITCHED_OFF_TAINT = "node.cloudprovider.kubernetes.io/shutdown"
+"""On a node whose machine is switched off in its cloud. With AKS' scale-down mode Deallocate that is how nodes wait."""
 UNREGISTERED_TAINT = "karpenter.sh/unregistered"
 """On a Node of Karpenter's until it has matched the Node with its NodeClaim."""
 JOINING_TAINTS = frozenset(
@@ -65,6 +67,11 @@ def is_joining_taint(taint: Taint) -> bool:
 def is_marked_to_leave(taints: Iterable[Taint]) -> bool:
     """Whether an autoscaler has tainted the node because it is about to remove it."""
     return any(taint.key in LEAVING_TAINTS for taint in taints)
+
+
+def is_switched_off(taints: Iterable[Taint]) -> bool:
+    """Whether the cloud says that the node's machine is off: it is registered, and nothing runs there."""
+    return any(taint.key == SWITCHED_OFF_TAINT for taint in taints)
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:

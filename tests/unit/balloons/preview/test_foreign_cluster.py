@@ -212,6 +212,18 @@ def test_nodes_that_nobody_orders_are_no_pool(label: tuple[str, str]) -> None:
     assert pool.boot_s.source is Source.ASSUMED, "no machine boots as fast"
 
 
+@pytest.mark.parametrize("ready", [1, 0])
+def test_nodes_that_are_switched_off_are_not_there(ready: int) -> None:
+    """AKS' scale-down mode Deallocate keeps them registered: --to 200 made a plan for 120 where 170 had to join."""
+    label = {"labels": {"kubernetes.azure.com/agentpool": "gpu"}}
+    off = [{"key": "node.cloudprovider.kubernetes.io/shutdown", "effect": "NoSchedule"}]
+    nodes = [node(f"n{number}", metadata=label) for number in range(ready)]
+    nodes += [node(f"o{number}", ready="Unknown", taints=off, metadata=label) for number in range(5)]
+    inputs = plan_inputs(cluster({kinds.NODES: nodes}))
+    assert inputs.nodes == ready
+    assert [(pool.name, pool.nodes) for pool in inputs.pools] == [("gpu", ready)]
+
+
 @pytest.mark.parametrize("gpus", [None, "0", "7"])
 def test_a_newest_node_whose_gpus_are_not_there_does_not_speak_for_those_to_come(gpus: str | None) -> None:
     """Without Karpenter a node is Ready before its device plugin runs: jobs were said to fit nowhere."""
