@@ -26,6 +26,8 @@ BELIEVED_BELOW = 1e11
 SILENT_S = 300.0
 """It writes its status in every loop, which is every 10 s; a loop over many groups may take a minute."""
 _SEEN = (kinds.DEPLOYMENTS, kinds.AUTOSCALER_STATUS)
+TERMINATE_FIRST = "TerminateFirstDrift"
+"""Karpenter's feature gate by which, where a replacement does not fit beside a drifted node, the node goes first."""
 LAUNCH_S, REGISTRATION_S = 300, 900
 """Karpenter's constants: after these it gives a machine up."""
 
@@ -285,21 +287,38 @@ def _by_cores(facts: Facts, pool: NodePool) -> str:
     "KB031",
     Severity.WARNING,
     about="Karpenter orders nothing from a pool whose usage is above a limit, so drift and node repair stop. A limit "
-    "equal to what exists does not stop them: it leaves out the node that is to go.",
+    "equal to what exists does not stop them: it leaves out the node that is to go. Of a static pool it counts that "
+    "one, too: with `limits.nodes` at `replicas` drift stops, unless Karpenter's gate `TerminateFirstDrift` is on.",
     needs=(kinds.NODE_POOLS, kinds.PODS),
 )
 def pool_at_limits(facts: Facts) -> Iterator[Trouble]:
     """A NodePool that leaves no room for repair."""
     for pool in seen_cluster.node_pools(facts.cluster):
+        if pool.is_static:
+            yield from _static_at_limit(facts, pool)
+            continue
         over = [
             name for name, limit in (pool.spec.limits or {}).items() if _is_over(limit, pool.status.resources.get(name))
         ]
-        if over and not pool.is_static and not facts.pending:
+        if over and not facts.pending:
             yield Trouble(
                 f"nodepool/{pool.metadata.name}",
                 f"it has more than its limits of {some(over)}: nodes that are broken or drifted cannot be replaced",
                 f"kubectl edit nodepool {pool.metadata.name}  # limits of at least what it has",
             )
+
+
+def _static_at_limit(facts: Facts, pool: NodePool) -> Iterator[Trouble]:
+    stated, replicas = (pool.spec.limits or {}).get(NODES), pool.spec.replicas or 0
+    limit, karpenter = milli_or_none(stated), facts.detected.karpenter
+    if limit is None or not 0 < limit <= 1000 * replicas or (karpenter and karpenter.gates.get(TERMINATE_FIRST)):
+        return
+    yield Trouble(
+        f"nodepool/{pool.metadata.name}",
+        f"limits.nodes {stated} leaves no room beside its {count(replicas, 'replica')}: Karpenter replaces a drifted "
+        "node only where the new one may come first",
+        f"kubectl edit nodepool {pool.metadata.name}  # limits.nodes above replicas",
+    )
 
 
 @check(

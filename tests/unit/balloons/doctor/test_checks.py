@@ -113,6 +113,14 @@ def one_pool(limits: Thing, used: Thing, **spec: int) -> Cluster:
     return {kinds.NODE_POOLS: [{**found, "spec": {**found["spec"], **spec}}], kinds.PODS: []}
 
 
+def terminating_first(is_on: str) -> Thing:
+    found = autoscaler()
+    gates = [{"name": "FEATURE_GATES", "value": f"StaticCapacity=true,TerminateFirstDrift={is_on}"}]
+    container = {"name": "controller", "image": "public.ecr.aws/karpenter/controller:1.15.0", "env": gates}
+    found["spec"]["template"]["spec"]["containers"] = [container]
+    return found
+
+
 def unvalidated() -> Thing:
     found = quota()
     return {**found, "status": {}}
@@ -153,6 +161,13 @@ def unvalidated() -> Thing:
         ("KB031", one_pool({"cpu": "0"}, {"cpu": "1"}), False),
         ("KB031", one_pool({"cpu": "64"}, {}), False),
         ("KB031", one_pool({"cpu": "64"}, {"cpu": "65"}, replicas=8), False),
+        ("KB031", one_pool({"nodes": "8"}, {"nodes": "8"}, replicas=8), True),
+        ("KB031", {**one_pool({"nodes": "8"}, {}, replicas=8), kinds.PODS: [pod("waits")]}, True),
+        ("KB031", one_pool({"nodes": "9"}, {"nodes": "8"}, replicas=8), False),
+        ("KB031", one_pool({"nodes": "0"}, {}, replicas=8), False),
+        ("KB031", one_pool({"nodes": "1"}, {}, replicas=0), False),
+        ("KB031", {**one_pool({"nodes": "8"}, {}, replicas=8), kinds.DEPLOYMENTS: [terminating_first("true")]}, False),
+        ("KB031", {**one_pool({"nodes": "8"}, {}, replicas=8), kinds.DEPLOYMENTS: [terminating_first("false")]}, True),
         ("KB031", {**one_pool({"cpu": "64"}, {"cpu": "65"}), kinds.PODS: [pod("waits")]}, False),
         ("KB031", one_pool({"cpu": "64", "memory": "1Gi"}, {"cpu": "65", "memory": "1Mi"}), True),
         ("KB032", {kinds.NODE_CLAIMS: [claim("True", "False", created="2026-11-21T11:48:00Z")]}, False),
