@@ -68,6 +68,16 @@ def test_boots_that_spread_are_ordered_at_once_as_far_as_they_come_apart(spread_
     assert first.allowance == at_once
 
 
+@pytest.mark.parametrize(("idle", "window"), [(0.2, 94.1), (0.5, 58.8), (0.95, 24.0)])
+def test_a_remembered_window_is_no_larger_than_what_joins_leave_of_the_cpu(idle: float, window: float) -> None:
+    """It was learned when others used less of the servers. The initial window is tried all the same."""
+    taught = Learned(window=400, is_proven=True, join_s=80, boot_s=130, load_per_join=0.01)
+    loop = Loop(settings=LawSettings(has_gate=False), memory=LawMemory.start(taught))
+    loop.calm(Joins(boot_s=130.0), times=10, cpu_share=idle)
+    first = loop.calm(Joins(waiting=2000, boot_s=130.0), cpu_share=idle)
+    assert first.window == pytest.approx(window, abs=0.1)
+
+
 def flow(busy_s: int) -> JoinFlow:
     return JoinFlow(
         points=tuple(
