@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from balloons.api.pool import Mode, Strategy
 from balloons.balloon_manifest import ImageSettings
 from balloons.decide.decide import decide
-from balloons.decide.decision_and_reasons import Action, ApplyObject, Decision, Memory, Reason
+from balloons.decide.decision_and_reasons import Action, ApplyObject, Decision, DeleteObject, Memory, Reason
 from balloons.decide.strategies import PoolBuffers, lowered_buffers_unseen
 from balloons.view.index_and_snapshot import StoredObject
 from tests.world import NOW, POOL_KEY, SIZE, World, a_lane, a_pool, daemon, later, nodes, work
@@ -139,6 +139,19 @@ def test_a_label_that_somebody_took_off_a_buffer_comes_back() -> None:
     bare = replace(stored, metadata=replace(stored.metadata, labels={}))
     decided, _ = decide(world.snapshot(buffers={key: bare}, **BUFFERS), memory, SETTINGS, NOW)
     assert [action.kind for action in actions(decided) if isinstance(action, ApplyObject)] == ["CapacityBuffer"]
+
+
+def test_what_is_deleted_already_is_not_deleted_again() -> None:
+    """A finalizer may keep it for a while."""
+    world = buffering()
+    step(world, Memory())
+    world.nodes = nodes(3, "m", labels={"node.kubernetes.io/instance-type": "m5"}, instance_type="m5")
+    for gone_at, kinds in ((None, ["CapacityBuffer", "PodTemplate"]), (NOW.wall, [])):
+        for stored in (world.buffers, world.templates):
+            for key, one in stored.items():
+                stored[key] = replace(one, metadata=replace(one.metadata, deletion_timestamp=gone_at))
+        decided, _ = decide(world.snapshot(**BUFFERS), Memory(), SETTINGS, NOW)
+        assert [action.kind for action in actions(decided) if isinstance(action, DeleteObject)] == kinds
 
 
 def test_a_buffer_says_why_it_has_its_size() -> None:

@@ -592,10 +592,10 @@ def test_machines_that_leave_open_no_room_for_growth(leaves: str) -> None:
     assert (story.limits or {})["cpu"] == "40", "the successor is one of five"
 
 
-@pytest.mark.parametrize(("cores", "is_much"), [(64, True), (16, True), (15, False)])
-def test_sizes_that_differ_much_are_said(cores: int, *, is_much: bool) -> None:
+@pytest.mark.parametrize(("cores", "is_much"), [("64", True), ("16", True), ("15", False), ("unknown", False)])
+def test_sizes_that_differ_much_are_said(cores: str, *, is_much: bool) -> None:
     story = Story()
-    mixed = (*claims(1), claim("big", capacity={"cpu": str(cores), "memory": "256Gi"}))
+    mixed = (*claims(1), claim("big", capacity={"cpu": cores, "memory": "256Gi"}))
     story.look(room(allowance=2), mixed)
     story.server.observed()
     decision = story.look(room(allowance=2), mixed, 1.0)
