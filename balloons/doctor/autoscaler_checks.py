@@ -21,8 +21,6 @@ UNREADY_SHARE, UNREADY_COUNT = 45.0, 3.0
 """cluster-autoscaler's `--max-total-unready-percentage` and `--ok-total-unready-count`, as they are by default."""
 PROVISION_S = 900.0
 """Its `--max-node-provision-time`."""
-BELIEVED_BELOW = 1e11
-"""A larger figure of a flag is a slip of the pen."""
 SILENT_S = 300.0
 """It writes its status in every loop, which is every 10 s; a loop over many groups may take a minute."""
 _SEEN = (kinds.DEPLOYMENTS, kinds.AUTOSCALER_STATUS)
@@ -121,7 +119,7 @@ def _flag(facts: Facts, name: str, usual: float) -> float:
     """What a flag of cluster-autoscaler says, a number or a time; `usual` where it is not seen or cannot be read."""
     autoscaler = facts.detected.cluster_autoscaler
     value = autoscaler.figure(name) if autoscaler else None
-    return usual if value is None or value >= BELIEVED_BELOW else value
+    return usual if value is None else value
 
 
 @check(
