@@ -191,7 +191,7 @@ class Index:
         self._tenancy = tenancy or Tenancy()
         self._balloon_priority = USUAL_PRIORITY
         self._nodes: dict[str, Node] = {}
-        self._are_nodes_lent = False
+        self._nodes_lent: Mapping[str, Node] | None = None
         self._pods: dict[str, dict[ObjectKey, Pod]] = {}
         self._pods_now: dict[str, tuple[Pod, ...]] = {}
         self._loads: dict[str, NodeLoad] = {}
@@ -216,9 +216,8 @@ class Index:
 
     def change_node(self, before: Node | None, after: Node | None) -> None:
         """A node appeared, changed or went."""
-        if self._are_nodes_lent:
+        if self._nodes is self._nodes_lent:
             self._nodes = self._nodes.copy()
-            self._are_nodes_lent = False
         if after is not None:
             self._nodes[after.name] = after
             self._changed[after.name] = None
@@ -288,7 +287,7 @@ class Index:
         refused = self._tenancy.refused(sound.values(), made_s)
         pools = {key: pool for key, pool in sound.items() if key not in refused}
         self._refresh(pools)
-        self._are_nodes_lent = True
+        self._nodes_lent = self._nodes
         invalid = {**circumstances.unreadable, **{key: pool.problem for key, pool in broken.items()}}
         return Snapshot(
             missing=circumstances.missing,

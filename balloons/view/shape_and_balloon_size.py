@@ -149,9 +149,9 @@ class Shapes:
 
 def shapes_of(
     measured: Mapping[Kind, _Alike],
-    wall_s: float = 0.0,
-    devices: Collection[str] = (),
-    remembered: Collection[Shape] = (),
+    wall_s: float,
+    devices: Collection[str],
+    remembered: Collection[Shape],
 ) -> Shapes:
     """The pool's shapes at `wall_s` (seconds since the epoch); `devices` are asked for besides the well-known ones.
 
