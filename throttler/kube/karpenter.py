@@ -105,8 +105,11 @@ class NodePool(msgspec.Struct, frozen=True):
 
     @property
     def is_usable(self) -> bool:
-        """Whether Karpenter orders machines for pods from it: not while it says that the pool is not Ready."""
-        return self.unready is None
+        """Whether Karpenter orders machines for pods from it: not while it says that the pool is not Ready.
+
+        Nor while the pool is being deleted: in the foreground, as GitOps does, that lasts until its last node is empty.
+        """
+        return self.unready is None and self.metadata.deletion_timestamp is None
 
     @property
     def unready(self) -> PoolCondition | None:

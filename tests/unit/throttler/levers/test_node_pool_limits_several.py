@@ -70,8 +70,9 @@ def test_a_pool_whose_machines_are_being_replaced_has_its_share_for_pods_that_wa
         ({"spec": {"replicas": 3}}, "32"),
         ({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, "32"),
         ({"spec": {"limits": {"nodes": "0"}}}, "32"),
+        ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, "32"),
     ],
-    ids=["usual", "static", "not ready", "at its user's limit"],
+    ids=["usual", "static", "not ready", "at its user's limit", "being deleted"],
 )
 def test_the_light_pool_has_room_at_once_where_the_heavy_one_can_order_nothing(
     heavy: dict[str, Any], cores: str
