@@ -104,6 +104,12 @@ class NodePoolView:
         return bool(late) and not any(is_usable and at_s > min(late) for at_s, is_usable in ages)
 
 
+TRIED = 8
+"""So many machines' worth of room is tried where the pool had machines that hold what waits: the one that it has in
+stock may be larger. More would be room for ever more of the usual ones, which are ordered all at once when stock comes
+back: 96 where 6 were allowed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CeilingMemory(ObjectMemory):
     """What is remembered of one pool."""
@@ -306,6 +312,8 @@ def _searched(
     is_size_known = bool(sizes) and all(milli <= sizes[name] for name, milli in need.hint.items() if name in sizes)
     # Where the pool had such machines the room is large enough, and only an order that is long overdue tells otherwise.
     doublings = 0 if is_size_known and not search.is_dry(now_s) else max(0, search.step(now_s) - 1)
+    if is_size_known:
+        doublings = min(doublings, max(1, TRIED // max(1, share.share)).bit_length() - 1)
     if share.lighter:
         # What the other pool has on its way and this room together are no more than twice the budget.
         most = max(1, room.allowance).bit_length() - 1

@@ -530,25 +530,25 @@ class TestUnknownSize:
         assert found[-200:] == [2] * 200
 
     @pytest.mark.parametrize(
-        ("hint", "soon"),
+        ("hint", "then"),
         [
-            ({"cpu": 8000, "pods": 1000}, "56"),
-            ({"cpu": 8001}, "88"),
-            ({"cpu": 8000, "memory": 32 * 2**30 * 1000}, "56"),
-            ({"cpu": 8000, "memory": 33 * 2**30 * 1000}, "88"),
+            ({"cpu": 8000, "pods": 1000}, ["56", "88", "88"]),
+            ({"cpu": 8001}, ["88", "152", "280"]),
+            ({"cpu": 8000, "memory": 32 * 2**30 * 1000}, ["56", "88", "88"]),
+            ({"cpu": 8000, "memory": 33 * 2**30 * 1000}, ["88", "152", "280"]),
         ],
     )
     def test_room_for_a_size_that_the_pool_has_is_doubled_when_an_order_is_long_overdue(
-        self, hint: Resources, soon: str
+        self, hint: Resources, then: list[str]
     ) -> None:
-        """For a larger one sooner."""
+        """For a larger one sooner, and further."""
         story = Story()
         found = []
         for second in range(0, 50, 10):
             story.look(room(allowance=4), claims(3), float(second), hint=hint)
             story.server.observed()
             found.append((story.limits or {})["cpu"])
-        assert found == ["56", "56", soon, "152", "280"], "three machines of 8 cores, and four more"
+        assert found == ["56", "56", *then], "three machines of 8 cores, and four more"
 
     def test_room_for_what_can_never_start_is_not_kept_open(self) -> None:
         story = Story()

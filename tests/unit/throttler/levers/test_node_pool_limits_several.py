@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import a_pool, claims, pool_body, room, term
+from tests.unit.throttler.levers.test_pool_shares import Market
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.api.throttle import JoinThrottle, NodePoolLever
 from throttler.joins.demand import Crowd
@@ -44,7 +45,7 @@ class Pair:
     def look(self, now_s: float = 0.0, **budget: Any) -> dict[str, LeverDecision]:
         views = [NodePoolView(pool=one.pool(), claims=self.machines[name]) for name, one in self.servers.items()]
         decisions, self.memory = decide_node_pools(views, room(**budget), self.waiting, HOLDER, self.memory, now_s)
-        for name, decision in zip(("heavy", "light"), decisions, strict=True):
+        for name, decision in zip(sorted(self.servers), decisions, strict=True):
             for write in decision.writes:
                 self.servers[name].carry_out(write)
                 self.servers[name].observed()
@@ -100,6 +101,27 @@ def test_a_heavy_pool_that_has_run_dry_keeps_one_place_and_tries_room_for_machin
     assert found == [*zip(heavy, light, strict=True)]
     assert decisions["heavy"].because.reason is LeverReason.RAN_DRY
     assert decisions["heavy"].because.detail["waited"] == 40
+
+
+@pytest.mark.parametrize("dry_s", [40, 80, 100])
+def test_stock_that_comes_back_is_not_ordered_all_at_once(dry_s: int) -> None:
+    """The pool had machines that hold what waits: room for ever more of them is no room for a larger one."""
+    market = Market({"a": 0}, window=6, pods={"": 100}, stock={"a": 6}).run(dry_s)
+    market.stock["a"] = 1000
+    market.run(12)
+    assert (market.count("a"), market.most_coming) == (12, 6)
+
+
+@pytest.mark.parametrize(("allowance", "cores"), [(1, "88"), (2, "88"), (3, "72"), (6, "72"), (9, "96")])
+def test_a_machine_that_is_larger_than_those_before_finds_room_where_it_alone_is_in_stock(
+    allowance: int, cores: str
+) -> None:
+    """The pool has three machines of 8 cores."""
+    pair = Pair({"cpu": 7000}, claims(3, pool="heavy"))
+    del pair.servers["light"]
+    for now_s in range(0, 60, 10):
+        pair.look(float(now_s), allowance=allowance)
+    assert pair.cores("heavy") == cores
 
 
 @pytest.mark.parametrize(("allowance", "heavy"), [(1, "24"), (2, "40"), (3, "40"), (4, "56"), (7, "56"), (8, "88")])
