@@ -226,7 +226,7 @@ class AiohttpTransport:
         try:
             yield _Answer(response, self._endpoint.base_url)
         finally:
-            _hang_up(response)
+            hang_up(response)
 
     async def close(self) -> None:
         """See Transport."""
@@ -267,7 +267,7 @@ class _Answer:
             return await self._response.content.readany()
 
 
-def _hang_up(response: aiohttp.ClientResponse) -> None:
+def hang_up(response: aiohttp.ClientResponse) -> None:
     """Ends an answer that was not read to its end at once: TLS would wait for a server that may be frozen."""
     if response.connection is not None and response.connection.transport is not None:
         response.connection.transport.abort()

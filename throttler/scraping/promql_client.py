@@ -26,13 +26,13 @@ import msgspec
 from throttler.api.throttle_rules import prometheus_problems
 from throttler.kube.connection import SERVICE_ACCOUNT, user_agent
 from throttler.kube.errors import ConfigError, cut
+from throttler.kube.transport import hang_up
 from throttler.scraping.settings_and_allowed_hosts import (
     ANSWER_LIMIT_S,
     ForbiddenHostError,
     check_literal,
     checked_url,
     fresh_session,
-    hang_up,
 )
 from throttler.signals.reading import ReadError, ReadOutcome
 

@@ -33,6 +33,7 @@ from throttler.kube.errors import ApiError, ConfigError, date_of
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import Metadata
 from throttler.kube.requests import LEASES, Resource, Selection
+from throttler.kube.transport import hang_up
 from throttler.scraping.settings_and_allowed_hosts import (
     ANSWER_LIMIT_S,
     ForbiddenHostError,
@@ -40,7 +41,6 @@ from throttler.scraping.settings_and_allowed_hosts import (
     check_literal,
     checked_url,
     fresh_session,
-    hang_up,
     is_loopback,
 )
 from throttler.signals.metric_families import FAMILIES, BadTextError, WantedLines, parse_rows

@@ -182,10 +182,3 @@ async def fresh_session(*, judges_hosts: bool, allows_loopback: bool = False) ->
         yield session
     finally:
         await session.close()
-
-
-def hang_up(response: aiohttp.ClientResponse) -> None:
-    """Ends an answer at once: TLS would wait for a farewell from a server that may be frozen."""
-    if response.connection is not None and response.connection.transport is not None:
-        response.connection.transport.abort()
-    response.close()
