@@ -198,7 +198,7 @@ class Reflector(Generic[W, T]):
     async def wait_complete(self) -> None:
         """Returns when the store is complete."""
         while not self.store.is_complete:
-            await self._changed.wait()
+            await self.wait_changed(self.store.version)
 
     async def wait_changed(self, version: int) -> int:
         """Returns the store's version as soon as it is not `version`."""
