@@ -20,7 +20,7 @@ from functools import partial
 
 import structlog
 from aiohttp import web
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, disable_created_metrics
+from prometheus_client import CollectorRegistry, Counter, Info, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 
 from balloons.decide.decision_and_reasons import PoolDecision
@@ -32,7 +32,7 @@ from throttler.kube.kube_client import Attempt
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.store import CacheEvent
 from throttler.kube.watch_set import CacheState
-from throttler.service.throttle_metrics import ThrottleMetrics
+from throttler.service.throttle_metrics import MetricMaker, ThrottleMetrics
 
 PREFIX = "kube_balloons"
 TICK_OUTCOMES = ("decided", "failed", "stood_by")
@@ -113,7 +113,8 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry(auto_describe=True)
         self.labels: dict[str, tuple[str, ...]] = {f"{PREFIX}_build": ("version", "python")}
-        """The label names of each family that has any."""
+        """The label names of each family."""
+        self._make = MetricMaker(PREFIX, self.registry, self.labels)
         self._leads: Callable[[], bool] = lambda: True
         self._is_dry_run = is_dry_run
         self._make_pool_gauges()
@@ -226,21 +227,23 @@ class Metrics:
             "pending": ("pending_balloons", "Balloons without a node."),
             "target": ("target_nodes", "Warm nodes wanted now."),
         }
-        self._pool_gauges = {field: self._gauge(f"pool_{name}", text, *_POOL) for field, (name, text) in texts.items()}
-        self._standing = self._gauge(
+        self._pool_gauges = {
+            field: self._make.gauge(f"pool_{name}", text, *_POOL) for field, (name, text) in texts.items()
+        }
+        self._standing = self._make.gauge(
             "pool_standing",
             "1 for the present state of the pool: settled, moving, blind or stuck.",
             *_POOL,
             "standing",
         )
-        self._refused = self._gauge(
+        self._refused = self._make.gauge(
             "refused_pools",
             "Pools that are not served, by the bound that they break: namespaces, or one of the operator's `bounds`.",
             "bound",
         )
         for bound in Bound:
             self._refused.labels(bound.value)
-        self._bound = self._counter(
+        self._bound = self._make.counter(
             "pool_bound_pods",
             "Real pods bound on the pool's nodes: warm if the node was there before the pod, else cold.",
             *_POOL,
@@ -248,24 +251,26 @@ class Metrics:
         )
 
     def _make_decision_metrics(self) -> None:
-        self._leader = self._gauge("leader", "Whether this replica leads and may write (1) or stands by (0).")
-        self._ticks = self._counter(
+        self._leader = self._make.gauge("leader", "Whether this replica leads and may write (1) or stands by (0).")
+        self._ticks = self._make.counter(
             "ticks", "Decisions, by whether they were made, failed, or left to the leader.", "outcome"
         )
-        self._tick_seconds = self._histogram("tick_seconds", "Time to take a snapshot and decide on it.", SHORT_BUCKETS)
-        self._loop_lag = self._histogram(
+        self._tick_seconds = self._make.histogram(
+            "tick_seconds", "Time to take a snapshot and decide on it.", SHORT_BUCKETS
+        )
+        self._loop_lag = self._make.histogram(
             "loop_lag_seconds", "How late the event loop woke a timer, sampled once a second.", SHORT_BUCKETS
         )
-        self._held_up = self._counter(
+        self._held_up = self._make.counter(
             "holds", "Times that a pool began to get less than it asks for, by reason (docs/pool-reasons.md).", "reason"
         )
-        self._preemptions = self._counter("preemptions", "Balloons that gave way to real work.", "how")
-        self._preempt_to_bind = self._histogram(
+        self._preemptions = self._make.counter("preemptions", "Balloons that gave way to real work.", "how")
+        self._preempt_to_bind = self._make.histogram(
             "preempt_to_bind_seconds",
             "Time from a balloon's leaving its node for real work until the first real pod is bound there.",
             BIND_BUCKETS,
         )
-        self._writes = self._counter("writes", "Writes, by what they do and how they ended.", "action", "outcome")
+        self._writes = self._make.counter("writes", "Writes, by what they do and how they ended.", "action", "outcome")
         _start(self._ticks, TICK_OUTCOMES)
         _start(self._held_up, sorted(reason.code for reason in HELD_UP))
         _start(self._preemptions, Leaving)
@@ -274,39 +279,30 @@ class Metrics:
                 self._writes.labels(kind.value, outcome.value)
 
     def _make_api_metrics(self) -> None:
-        self._attempts = self._counter(
+        self._attempts = self._make.counter(
             "api_attempts",
             "Requests sent, retries included; code is the HTTP status, timeout, error or cancelled.",
             "verb",
             "resource",
             "code",
         )
-        self._cache_events = self._counter("cache_events", "Events of the watch caches, by kind.", "resource", "event")
-        self._watch_age = self._gauge(
+        self._cache_events = self._make.counter(
+            "cache_events", "Events of the watch caches, by kind.", "resource", "event"
+        )
+        self._watch_age = self._make.gauge(
             "watch_age_seconds",
             "Time since the server last sent something about a resource. A minute is normal where nothing changes.",
             "resource",
         )
-        self._watch_complete = self._gauge(
+        self._watch_complete = self._make.gauge(
             "watch_complete", "Whether the cache shows everything (1) or not (0).", "resource"
         )
-        self._unreadable = self._gauge(
+        self._unreadable = self._make.gauge(
             "unreadable_objects", "Objects that exist, cannot be read, and are skipped.", "resource"
         )
         for plural in WATCHED:
             for event in CacheEvent:
                 self._cache_events.labels(plural, event.value)
-
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        self.labels[f"{PREFIX}_{name}"] = labels
-        return Counter(f"{PREFIX}_{name}_total", text, labels, registry=self.registry)
-
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        self.labels[f"{PREFIX}_{name}"] = labels
-        return Gauge(f"{PREFIX}_{name}", text, labels, registry=self.registry)
-
-    def _histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
-        return Histogram(f"{PREFIX}_{name}", text, buckets=buckets, registry=self.registry)
 
 
 def _start(counter: Counter, values: Iterable[str]) -> None:

@@ -36,6 +36,31 @@ _FIGURES = {
 }
 
 
+class MetricMaker:
+    """Makes the metrics of one registry, under one prefix; `labels` collects the label names of each family."""
+
+    def __init__(self, prefix: str, registry: CollectorRegistry, labels: dict[str, tuple[str, ...]]) -> None:
+        self._prefix = prefix
+        self._registry = registry
+        self._labels = labels
+
+    def counter(self, name: str, text: str, *labels: str) -> Counter:
+        """Its series end in `_total`."""
+        return Counter(f"{self._named(name, labels)}_total", text, labels, registry=self._registry)
+
+    def gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        """Goes up and down."""
+        return Gauge(self._named(name, labels), text, labels, registry=self._registry)
+
+    def histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+        """Counts what is at most as large as each of the buckets."""
+        return Histogram(self._named(name, labels), text, labels, registry=self._registry, buckets=buckets)
+
+    def _named(self, name: str, labels: tuple[str, ...]) -> str:
+        self._labels[f"{self._prefix}_{name}"] = labels
+        return f"{self._prefix}_{name}"
+
+
 class ThrottleMetrics:
     """Told what was decided, read and written; knows which series that concerns. `labels` collects label names.
 
@@ -48,18 +73,17 @@ class ThrottleMetrics:
         labels: dict[str, tuple[str, ...]],
         watches: Callable[[Mapping[str, CacheState]], None],
     ) -> None:
-        self._registry = registry
-        self._labels = labels
+        self._make = MetricMaker(PREFIX, registry, labels)
         self.watches = watches
-        self._figures = {key: self._gauge(name, text, "throttle") for key, (name, text) in _FIGURES.items()}
-        self._nodes = self._gauge("nodes", "Nodes on their way to being usable, by stage.", "throttle", "stage")
-        self._because = self._gauge("because", "1 for the present reason of the window.", "throttle", "reason")
-        self._phase = self._gauge("phase", "1 for the present phase of the pacing law.", "throttle", "phase")
-        self._forbidden = self._gauge(
+        self._figures = {key: self._make.gauge(name, text, "throttle") for key, (name, text) in _FIGURES.items()}
+        self._nodes = self._make.gauge("nodes", "Nodes on their way to being usable, by stage.", "throttle", "stage")
+        self._because = self._make.gauge("because", "1 for the present reason of the window.", "throttle", "reason")
+        self._phase = self._make.gauge("phase", "1 for the present phase of the pacing law.", "throttle", "phase")
+        self._forbidden = self._make.gauge(
             "is_forbidden", "Whether the service may not read JoinThrottles, and so paces nothing (1), or may (0)."
         )
-        self._joined = self._counter("joined", "Joins that ended.", "throttle")
-        self._lost = self._counter("lost", "Machines that never arrived and were given up.", "throttle")
+        self._joined = self._make.counter("joined", "Joins that ended.", "throttle")
+        self._lost = self._make.counter("lost", "Machines that never arrived and were given up.", "throttle")
         self._make_lever_metrics()
         self._make_source_metrics()
         self._shown: dict[str, tuple[int, int]] = {}
@@ -173,52 +197,44 @@ class ThrottleMetrics:
     # --- what they are ---
 
     def _make_lever_metrics(self) -> None:
-        self._lever_state = self._gauge(
+        self._lever_state = self._make.gauge(
             "lever_state",
             "1 for the present state of a lever; none of a throttle that is paused or in a dry run.",
             "throttle",
             "lever",
             "state",
         )
-        self._lever_ceiling = self._gauge(
+        self._lever_ceiling = self._make.gauge(
             "lever_ceiling",
             "What a lever enforces now, in units of the resource (bytes, cores, nodes, objects held).",
             "throttle",
             "lever",
             "resource",
         )
-        self._writes = self._counter("lever_writes", "Writes of levers, by how they ended.", "kind", "outcome")
+        self._writes = self._make.counter("lever_writes", "Writes of levers, by how they ended.", "kind", "outcome")
         for kind in WRITTEN:
             for outcome in LeverWriteOutcome:
                 self._writes.labels(kind, outcome.value)
 
     def _make_source_metrics(self) -> None:
-        self._server_age = self._gauge(
+        self._server_age = self._make.gauge(
             "server_reading_age_seconds", "Age of the newest complete window of counts of an API server.", "server"
         )
-        self._server_fresh = self._gauge(
+        self._server_fresh = self._make.gauge(
             "server_is_fresh", "Whether an API server's figures may be acted on (1) or not (0).", "server"
         )
-        self._reads = self._counter("reads", "Scrapes and rounds of queries, by how they ended.", "source", "outcome")
-        self._read_bytes = self._counter("read_bytes", "Bytes of answers as sent, before inflating.", "source")
-        self._read_seconds = self._histogram("read_seconds", "Time that a scrape or a round of queries took.", "source")
+        self._reads = self._make.counter(
+            "reads", "Scrapes and rounds of queries, by how they ended.", "source", "outcome"
+        )
+        self._read_bytes = self._make.counter("read_bytes", "Bytes of answers as sent, before inflating.", "source")
+        self._read_seconds = self._make.histogram(
+            "read_seconds", "Time that a scrape or a round of queries took.", READ_BUCKETS, "source"
+        )
         for source in SOURCES:
             self._read_bytes.labels(source)
             self._read_seconds.labels(source)
             for outcome in ReadOutcome:
                 self._reads.labels(source, outcome.value)
-
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        self._labels[f"{PREFIX}_{name}"] = labels
-        return Counter(f"{PREFIX}_{name}_total", text, labels, registry=self._registry)
-
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        self._labels[f"{PREFIX}_{name}"] = labels
-        return Gauge(f"{PREFIX}_{name}", text, labels, registry=self._registry)
-
-    def _histogram(self, name: str, text: str, *labels: str) -> Histogram:
-        self._labels[f"{PREFIX}_{name}"] = labels
-        return Histogram(f"{PREFIX}_{name}", text, labels, registry=self._registry, buckets=READ_BUCKETS)
 
 
 def ceiling_figures(ceiling: str) -> dict[str, float]:
