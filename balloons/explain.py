@@ -32,7 +32,7 @@ from throttler.kube.pod import MIRROR_ANNOTATION, POOL_LABEL, Pod, is_marked
 from throttler.kube.quantities_and_durations import Resources, milli_or_none
 from throttler.kube.taints import Taint, is_joining_taint, is_marked_to_leave, untolerated
 from throttler.levers.node_pool_ceiling import ACCELERATORS
-from throttler.levers.pool_shares import may_hold, may_make
+from throttler.levers.pool_shares import may_have_accelerators, may_make
 from throttler.levers.scheduling_gate import PACED_GATE
 
 _CLAIM = {"Launched": "launched", "Registered": "registered", "Initialized": "initialized"}
@@ -319,7 +319,7 @@ def _why_not(pool: NodePool, sizes: Sequence[Resources], pod: Pod) -> str:
             return f"the pod does not tolerate {taint.key}{value}:{taint.effect}"
         if not may_make(pool, how):
             return "the pod's node selector or affinity asks for other nodes"
-    if not may_hold(sizes, pod.requests):
+    if not may_have_accelerators(sizes, pod.requests):
         wanted = ACCELERATORS & {name for name, milli in pod.requests.items() if milli > 0}
         missing = wanted.difference(*sizes) or wanted
         return f"its nodes have no {' and '.join(sorted(missing))}"

@@ -50,7 +50,7 @@ def slow_to_leave(facts: Facts) -> Iterator[Trouble]:
     "it also blocks drains.",
     needs=(*_NEEDS, kinds.DISRUPTION_BUDGETS),
 )
-def guarded_by_budget(facts: Facts) -> Iterator[Trouble]:
+def balloons_under_a_budget(facts: Facts) -> Iterator[Trouble]:
     """A PodDisruptionBudget over balloons."""
     by_space: dict[str, list[dict[str, Any]]] = {}
     for placeholder in facts.placeholders:
@@ -241,7 +241,7 @@ def _patch(thing: Mapping[str, Any], body: str) -> str:
 
 CHECKS = (
     slow_to_leave,
-    guarded_by_budget,
+    balloons_under_a_budget,
     without_gpu,
     too_small,
     in_kube_system,

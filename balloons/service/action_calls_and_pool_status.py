@@ -1,8 +1,8 @@
 """Writes through the client, as exactly as the API allows: one action of a decision, and a pool's status and Events.
 And what such a write is: of which kind, in words, and what the error means with which it ended.
 
-Everything is guarded: server-side apply under our own field manager, deletes with uid and version, node patches with
-the version that was decided on. What the server answers is given back as the version our caches have to reach.
+Everything is bound to what was decided on: server-side apply under our own field manager, deletes with uid and
+version, node patches with the version. What the server answers is given back as the version our caches have to reach.
 
 How users are told: `throttler.kube.write_queue_and_status`; here is what of a pool's status is news, and how often
 figures go out.

@@ -359,7 +359,7 @@ class Outlook:
     boot_s: float
 
 
-def longest_hold_s(boot_s: float, settings: LawSettings) -> float:
+def longest_wait_s(boot_s: float, settings: LawSettings) -> float:
     """How long a machine may be planned to wait at the gate: not so long that it would go first for its age alone."""
     by_timer = settings.kill_timer_s - boot_s - MARGIN_S
     return max(0.0, min(by_timer, settings.max_wait_s - MARGIN_S - OUT_OF_TURN_S - settings.deadline_s))
@@ -369,7 +369,7 @@ def gated_stock(outlook: Outlook, joins: Joins, settings: LawSettings) -> float:
     """Machines that may be booting and held so that the last one asked for now is let in in time."""
     pace_per_s = settings.stock_pace * outlook.pace_per_s
     gate_idle_s = 0.0 if joins.held else max(0.0, outlook.boot_s - joins.oldest_booting_s)
-    horizon_s = longest_hold_s(outlook.boot_s, settings) + outlook.boot_s - gate_idle_s
+    horizon_s = longest_wait_s(outlook.boot_s, settings) + outlook.boot_s - gate_idle_s
     free = max(0.0, outlook.window - joins.joining)
     return free + pace_per_s * max(0.0, horizon_s)
 

@@ -108,10 +108,10 @@ MOST_CORES = 1024 * CORE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolRoom:
-    """What one pool may grow by."""
+class PoolShare:
+    """What one pool may grow by: its share of the allowance."""
 
-    share: int
+    nodes: int
     """Nodes it may order now."""
     doublings: int = 0
     """How often the room is doubled, because nothing that waits fits into it."""
@@ -182,12 +182,12 @@ def assumed_size(hint: Resources) -> Resources:
     return {CPU: cores}
 
 
-def ceiling_of(usage: Resources, largest: Resources, room: PoolRoom) -> Resources:
+def ceiling_of(usage: Resources, largest: Resources, share: PoolShare) -> Resources:
     """The wanted ceiling of each resource that the machines have, in milli-units; at least the usage."""
-    share, factor = room.share * room.charge, 2**room.doublings
-    while factor > 1 and share * largest.get(CPU, CORE) * factor > MOST_CORES:
+    charged, factor = share.nodes * share.charge, 2**share.doublings
+    while factor > 1 and charged * largest.get(CPU, CORE) * factor > MOST_CORES:
         factor //= 2
-    nodes = share * factor
+    nodes = charged * factor
     slack = {MEMORY: MEMORY_SLACK} if nodes else {}
     return {
         name: usage.get(name, 0) + int(size * (nodes + slack.get(name, 0)))

@@ -44,7 +44,7 @@ from throttler.levers.node_pool_ceiling import (
     DIFFERS_MUCH,
     Charge,
     PoolFigures,
-    PoolRoom,
+    PoolShare,
     assumed_size,
     ceiling_of,
     has_users_room,
@@ -60,10 +60,10 @@ from throttler.levers.pool_shares import (
     WaitingWork,
     in_karpenters_order,
     is_of,
-    may_hold,
+    may_have_accelerators,
     may_make,
     needs_of,
-    pool_rooms,
+    node_pool_shares,
     waiting_work,
 )
 from throttler.levers.saved_limits import SavedLimits, amount_of
@@ -216,11 +216,11 @@ def decide_node_pools(
         views, waiting, room, holder, {name: m.search.is_dry(now_s) for name, m in known.items()}
     )
     needs = needs_of(crowds, candidates)
-    rooms = pool_rooms(room.allowance, candidates, needs, now_s)
+    shares = node_pool_shares(room.allowance, candidates, needs, now_s)
     decisions, pools = [], {}
     for pool in sorted(views, key=lambda pool: pool.name):
         need = needs[pool.name]
-        memory_of, share = _searched(known[pool.name], rooms[pool.name], need, room, now_s)
+        memory_of, share = _searched(known[pool.name], shares[pool.name], need, room, now_s)
         ceiling = PoolCeiling(
             thing=pool.pool,
             view=pool,
@@ -293,32 +293,32 @@ def _serves(
         if key not in known:
             known[key] = [pool.metadata.name for pool in makers.of(crowd.how)]
         for name in known[key]:
-            if may_hold(sizes[name], crowd.requests):
+            if may_have_accelerators(sizes[name], crowd.requests):
                 served[name].append(at)
     return {name: frozenset(places) for name, places in served.items()}
 
 
 def _searched(
-    memory: CeilingMemory, share: PoolRoom, need: Need, room: LeverBudget, now_s: float
-) -> tuple[CeilingMemory, PoolRoom]:
-    """The memory and the room of a pool whose room may be too small for what waits.
+    memory: CeilingMemory, share: PoolShare, need: Need, room: LeverBudget, now_s: float
+) -> tuple[CeilingMemory, PoolShare]:
+    """The memory and the share of a pool whose share may be too small for what waits.
 
     A pool whose pods another one serves is out of stock as a rule. Only where the machine that they need may be larger
     than all that it had does its room grow as well.
     """
-    is_unmet = bool(share.lighter) or (share.share > 0 and need.visible > 0)
+    is_unmet = bool(share.lighter) or (share.nodes > 0 and need.visible > 0)
     search = memory.search.waited(now_s, is_unmet=is_unmet and room.may_move)
     sizes = memory.figures.largest if memory.figures else {}
     is_size_known = bool(sizes) and all(milli <= sizes[name] for name, milli in need.hint.items() if name in sizes)
     # Where the pool had such machines the room is large enough, and only an order that is long overdue tells otherwise.
     doublings = 0 if is_size_known and not search.is_dry(now_s) else max(0, search.step(now_s) - 1)
     if is_size_known:
-        doublings = min(doublings, max(1, TRIED // max(1, share.share)).bit_length() - 1)
+        doublings = min(doublings, max(1, TRIED // max(1, share.nodes)).bit_length() - 1)
     if share.lighter:
         # What the other pool has on its way and this room together are no more than twice the budget.
         most = max(1, room.allowance).bit_length() - 1
         doublings = 0 if is_size_known else min(doublings, most)
-    charge = memory.charge.given(min(share.share, math.ceil(need.visible)), now_s)
+    charge = memory.charge.given(min(share.nodes, math.ceil(need.visible)), now_s)
     share = replace(share, doublings=doublings, charge=charge.within(sizes))
     return replace(memory, search=search, charge=charge), share
 
@@ -332,7 +332,7 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
     UNIT = CPU, "cores"
 
     view: NodePoolView
-    share: PoolRoom
+    share: PoolShare
     """What it may grow by."""
     hint: Resources
     """The largest request that waits for it."""
@@ -390,27 +390,27 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
 
     def reason(self, new: SavedLimits, ceiling: str) -> Because:
         """The user's own limit, what other pools do, what it had, or the room there is."""
-        figures, room = self.figures, self.share
+        figures, share = self.figures, self.share
         unmet_s = self.memory.search.unmet_s(self.now_s)
         if _is_users(new):
             limit = new.ceiling.get(CPU, (self.limits or {}).get(CPU))
             return because(LeverReason.USER_LIMIT_IS_LOWER, limit=limit)
-        if room.lighter:
-            return because(LeverReason.RAN_DRY, ceiling=ceiling, waited=round(unmet_s), lighter=room.lighter)
-        if room.heavier and not room.share:
-            return because(LeverReason.HEAVIER_FIRST, ceiling=ceiling, heavier=room.heavier)
-        if room.doublings:
+        if share.lighter:
+            return because(LeverReason.RAN_DRY, ceiling=ceiling, waited=round(unmet_s), lighter=share.lighter)
+        if share.heavier and not share.nodes:
+            return because(LeverReason.HEAVIER_FIRST, ceiling=ceiling, heavier=share.heavier)
+        if share.doublings:
             return because(LeverReason.NOTHING_STARTS, ceiling=ceiling, waited=round(unmet_s))
-        if not figures.largest and room.share:
+        if not figures.largest and share.nodes:
             return because(LeverReason.PROBING_SIZE, ceiling=ceiling)
-        if room.charge > 1:
-            return because(LeverReason.WIDE_POOL, ceiling=ceiling, share=room.share, charge=room.charge)
+        if share.charge > 1:
+            return because(LeverReason.WIDE_POOL, ceiling=ceiling, share=share.nodes, charge=share.charge)
         usage = f"{format_milli(figures.usage.get(CPU, 0))} cores"
         cores = sorted(size.get(CPU, 0) for size in figures.sizes)
         if cores and cores[-1] >= DIFFERS_MUCH * cores[0] > 0:
-            detail = {"smallest": format_milli(cores[0]), "largest": format_milli(cores[-1]), "share": room.share}
+            detail = {"smallest": format_milli(cores[0]), "largest": format_milli(cores[-1]), "share": share.nodes}
             return because(LeverReason.PACING_IN_CAPACITY, ceiling=ceiling, **detail)
-        return because(LeverReason.PACING, ceiling=ceiling, usage=usage, share=room.share)
+        return because(LeverReason.PACING, ceiling=ceiling, usage=usage, share=share.nodes)
 
     def exception(self, new: SavedLimits, reason: Because) -> StateAndReason | None:
         """Machines beyond the last two ceilings, more than one batch and replacements explain.

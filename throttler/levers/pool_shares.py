@@ -24,7 +24,7 @@ from throttler.kube.quantities_and_durations import Resources, larger
 from throttler.kube.selectors import LabelSelector, Requirement, can_match, meets
 from throttler.kube.taints import Toleration, untolerated
 from throttler.levers.lever_and_reasons import TURN_S, LeverContext
-from throttler.levers.node_pool_ceiling import ACCELERATORS, PoolRoom
+from throttler.levers.node_pool_ceiling import ACCELERATORS, PoolShare
 
 
 def fair_shares(total: int, wants: Mapping[str, int], turn: Sequence[str] = ()) -> dict[str, int]:
@@ -121,7 +121,7 @@ def _labels_of(pool: NodePool) -> Mapping[str, str]:
     return {**pool.spec.labels, KARPENTER_POOL_LABEL: pool.metadata.name}
 
 
-def may_hold(sizes: Sequence[Resources], requests: Resources) -> bool:
+def may_have_accelerators(sizes: Sequence[Resources], requests: Resources) -> bool:
     """Whether machines of the sizes seen so far have the accelerators that a pod asks for; a guess of yes before any.
 
     Other resources do not tell: a pool may have types of many sizes, of which only small ones were needed so far.
@@ -288,9 +288,9 @@ def _able(candidates: Iterable[Candidate], crowds: int) -> list[list[Candidate]]
     return able
 
 
-def pool_rooms(
+def node_pool_shares(
     budget: int, candidates: Sequence[Candidate], needs: Mapping[str, Need], now_s: float
-) -> dict[str, PoolRoom]:
+) -> dict[str, PoolShare]:
     """What each pool may order now; together no more than the budget.
 
     Urgent pods come first, then the pools share by max-min fairness. What does not divide goes to those that have the
@@ -327,7 +327,7 @@ def pool_rooms(
             shares[name] += count
             left -= count
     return {
-        name: PoolRoom(share=shares[name], heavier=needs[name].heavier, lighter=needs[name].lighter) for name in shares
+        name: PoolShare(nodes=shares[name], heavier=needs[name].heavier, lighter=needs[name].lighter) for name in shares
     }
 
 

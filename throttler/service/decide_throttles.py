@@ -139,8 +139,8 @@ class LastJoins:
         """What is under way; a throttle that cannot be counted waits for nothing."""
         return cls(replace(joins, waiting=0, urgent=0), now_s)
 
-    def may_hold(self, now_s: float) -> bool:
-        """Whether they may still be under way."""
+    def are_counted(self, now_s: float) -> bool:
+        """Whether they count as under way still."""
         return now_s - self.counted_s <= UNCOUNTED_S
 
 
@@ -195,8 +195,8 @@ class Turn:
         return None if is_paused else self.findings.verdict
 
     @property
-    def holds(self) -> bool:
-        """Whether its levers are moved: not while it is paused or in a dry run."""
+    def moves_levers(self) -> bool:
+        """Whether it does: not while it is paused or in a dry run."""
         return isinstance(self.stored, JoinThrottle) and self.stored.acts
 
     @property
@@ -247,7 +247,7 @@ def decide_throttles(
     # What was under way of throttles that cannot be counted now counts on for a while.
     uncounted = (one for name, one in cases.items() if name not in by_name)
     known_joins = [(cases[name], own.joins) for name, own in by_name.items()]
-    known_joins += [(one, last.joins) for one in uncounted if (last := one.memory.last) and last.may_hold(now_s)]
+    known_joins += [(one, last.joins) for one in uncounted if (last := one.memory.last) and last.are_counted(now_s)]
     total = total_joins(_added(one, joins) for one, joins in known_joins)
     judged = {
         name: _tried(partial(govern, signals.get(name, Signals()), total, cases[name].memory.law, own.law, now_s))

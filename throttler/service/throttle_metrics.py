@@ -102,7 +102,7 @@ class ThrottleMetrics:
                     gauge.remove_by_labels({"throttle": name})
             self._show_figures(name, turn.findings)
             self._show_reason(name, turn)
-            self._show_levers(name, turn.findings.levers if turn.holds else ())
+            self._show_levers(name, turn.findings.levers if turn.moves_levers else ())
         for name in self._shown.keys() - shown.keys():
             self._forget(name)
         self._show_servers(signals, now_s)

@@ -156,7 +156,7 @@ def test_boots_last_as_measured_else_as_remembered_and_no_less_than_one_has_last
 def test_nobody_is_planned_to_wait_until_it_goes_first_for_its_age(
     boot_s: float, settings: LawSettings, hold_s: float
 ) -> None:
-    assert admission.longest_hold_s(boot_s, settings) == hold_s
+    assert admission.longest_wait_s(boot_s, settings) == hold_s
 
 
 def test_stock_counts_no_place_of_the_window_twice_and_no_time_in_which_none_goes_in() -> None:

@@ -99,7 +99,7 @@ def test_stock_lets_the_last_machine_in_before_its_limit_at_half_the_pace() -> N
     # The first come after 60 s: 60 s more in which none goes in.
     booting = Joins(booting=100, oldest_booting_s=60)
     assert admission.gated_stock(outlook, booting, DEFAULTS) == pytest.approx(80 + 0.5 * (410 + 60))
-    assert admission.longest_hold_s(800, DEFAULTS) == 40
+    assert admission.longest_wait_s(800, DEFAULTS) == 40
 
 
 def test_tokens_fill_a_bit_slower_than_a_full_window_renews_itself() -> None:

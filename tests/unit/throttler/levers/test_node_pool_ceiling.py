@@ -11,7 +11,7 @@ from throttler.kube.karpenter import NodePool
 from throttler.levers.lever_and_reasons import LeverReason
 from throttler.levers.node_pool_ceiling import (
     Charge,
-    PoolRoom,
+    PoolShare,
     assumed_size,
     ceiling_of,
     has_users_room,
@@ -112,13 +112,13 @@ def test_a_machine_that_nobody_saw_is_a_power_of_two_that_holds_the_largest_pod(
 
 def test_tries_double_the_room_as_far_as_machines_go() -> None:
     largest, usage = {"cpu": 8_000, "memory": 32_000_000, "pods": 110_000}, {"cpu": 4_000}
-    assert ceiling_of(usage, largest, PoolRoom(share=0)) == {"cpu": 4_000, "memory": 0}
-    assert ceiling_of(usage, largest, PoolRoom(share=2)) == {"cpu": 20_000, "memory": 80_000_000}
-    assert ceiling_of(usage, largest, PoolRoom(share=2, charge=3))["cpu"] == 52_000
-    assert ceiling_of(usage, largest, PoolRoom(share=2, doublings=3))["cpu"] == 132_000
+    assert ceiling_of(usage, largest, PoolShare(nodes=0)) == {"cpu": 4_000, "memory": 0}
+    assert ceiling_of(usage, largest, PoolShare(nodes=2)) == {"cpu": 20_000, "memory": 80_000_000}
+    assert ceiling_of(usage, largest, PoolShare(nodes=2, charge=3))["cpu"] == 52_000
+    assert ceiling_of(usage, largest, PoolShare(nodes=2, doublings=3))["cpu"] == 132_000
     for doublings in (59, 60):
-        assert ceiling_of(usage, largest, PoolRoom(share=2, doublings=doublings))["cpu"] == 4_000 + 1_024_000
-    assert ceiling_of(usage, largest, PoolRoom(share=100, doublings=1))["cpu"] == 4_000 + 800_000
+        assert ceiling_of(usage, largest, PoolShare(nodes=2, doublings=doublings))["cpu"] == 4_000 + 1_024_000
+    assert ceiling_of(usage, largest, PoolShare(nodes=100, doublings=1))["cpu"] == 4_000 + 800_000
 
 
 @pytest.mark.parametrize(
@@ -219,8 +219,8 @@ def test_usage_is_what_claims_promise_and_no_less_than_karpenters_count() -> Non
 
 
 def test_room_for_machines_in_memory_has_half_a_machine_to_spare() -> None:
-    assert ceiling_of(EIGHT, EIGHT, PoolRoom(share=2)) == {"cpu": 24_000, "memory": 112 * GIB}
-    assert ceiling_of({}, {"cpu": 0, "memory": GIB, "pods": 110_000}, PoolRoom(share=1)) == {"memory": 1.5 * GIB}
+    assert ceiling_of(EIGHT, EIGHT, PoolShare(nodes=2)) == {"cpu": 24_000, "memory": 112 * GIB}
+    assert ceiling_of({}, {"cpu": 0, "memory": GIB, "pods": 110_000}, PoolShare(nodes=1)) == {"memory": 1.5 * GIB}
 
 
 def test_the_users_own_values_count_where_ours_stand() -> None:

@@ -39,10 +39,10 @@ from throttler.levers.pool_shares import (
     WaitingWork,
     fair_shares,
     in_karpenters_order,
-    may_hold,
+    may_have_accelerators,
     may_make,
     needs_of,
-    pool_rooms,
+    node_pool_shares,
     waiting_work,
 )
 
@@ -193,12 +193,12 @@ def test_one_of_several_terms_is_enough() -> None:
 
 def test_a_pool_that_never_had_the_accelerator_is_for_others() -> None:
     gpu, plain = {"cpu": 192_000, "nvidia.com/gpu": 8000}, {"cpu": 8000}
-    assert not may_hold([plain], {"cpu": 1000, "nvidia.com/gpu": 1000})
-    assert may_hold([plain, gpu], {"cpu": 1000, "nvidia.com/gpu": 1000})
-    assert may_hold([], {"nvidia.com/gpu": 1000}), "nothing is known of a pool without machines"
-    assert may_hold([plain], {"cpu": 64_000}), "it may have larger types"
-    assert may_hold([plain], {"cpu": 1000, "nvidia.com/gpu": 0})
-    assert may_hold([plain], {"cpu": 1000, "pods": 1000, "ephemeral-storage": 1000}), "sizes do not tell of them"
+    assert not may_have_accelerators([plain], {"cpu": 1000, "nvidia.com/gpu": 1000})
+    assert may_have_accelerators([plain, gpu], {"cpu": 1000, "nvidia.com/gpu": 1000})
+    assert may_have_accelerators([], {"nvidia.com/gpu": 1000}), "nothing is known of a pool without machines"
+    assert may_have_accelerators([plain], {"cpu": 64_000}), "it may have larger types"
+    assert may_have_accelerators([plain], {"cpu": 1000, "nvidia.com/gpu": 0})
+    assert may_have_accelerators([plain], {"pods": 1000, "ephemeral-storage": 1000}), "sizes do not tell of them"
 
 
 def test_shares_are_max_min_fair() -> None:
@@ -501,12 +501,12 @@ def test_parts_add_up_to_no_more_than_the_budget(
         for name in "abcd"
     ]
     needs = needs_of(crowds, candidates)
-    rooms = pool_rooms(budget, candidates, needs, 0.0)
-    assert sum(each.share for each in rooms.values()) <= budget
-    assert all(each.share >= 0 for each in rooms.values())
+    shares = node_pool_shares(budget, candidates, needs, 0.0)
+    assert sum(share.nodes for share in shares.values()) <= budget
+    assert all(share.nodes >= 0 for share in shares.values())
     for candidate in candidates:
         is_closed = bool(needs[candidate.name].heavier) and not needs[candidate.name].nodes
-        assert not (is_closed or candidate.is_full) or rooms[candidate.name].share == 0
+        assert not (is_closed or candidate.is_full) or shares[candidate.name].nodes == 0
 
 
 def test_machines_on_their_way_are_for_pods_with_the_least_choice_first() -> None:
@@ -547,7 +547,8 @@ def test_a_single_place_is_no_probe_of_a_dry_pool() -> None:
     ]
     needs = needs_of(crowds, candidates)
     shares = [
-        {name: each.share for name, each in pool_rooms(budget, candidates, needs, 0.0).items()} for budget in (1, 2)
+        {name: share.nodes for name, share in node_pool_shares(budget, candidates, needs, 0.0).items()}
+        for budget in (1, 2)
     ]
     assert shares == [{"dry": 0, "good": 1}, {"dry": 1, "good": 1}]
 
@@ -563,8 +564,8 @@ def test_what_does_not_divide_goes_to_who_has_the_fewest_and_ordered_longest_ago
         for at, name in enumerate("ab")
     ]
     needs = needs_of([Crowd(Scheduling(), {}, 9), Crowd(Scheduling(), {}, 9)], candidates)
-    rooms = pool_rooms(3, candidates, needs, 0.0)
-    assert max(rooms, key=lambda name: rooms[name].share) == first
+    shares = node_pool_shares(3, candidates, needs, 0.0)
+    assert max(shares, key=lambda name: shares[name].nodes) == first
 
 
 def test_a_machine_is_late_after_three_of_the_usual_times() -> None:
@@ -577,7 +578,7 @@ def test_a_doubtful_pool_gets_what_the_others_leave(doubt: str) -> None:
     candidates = [doubtful, Candidate(name="b", serves=frozenset({1}), coming=0)]
     needs = needs_of([Crowd(Scheduling(), {}, 3), Crowd(Scheduling(), {}, 3)], candidates)
     shares = [
-        {name: room.share for name, room in pool_rooms(budget, candidates, needs, 0.0).items()}
+        {name: share.nodes for name, share in node_pool_shares(budget, candidates, needs, 0.0).items()}
         for budget in (1, 3, 5, 6)
     ]
     assert shares == [{"a": 0, "b": 1}, {"a": 0, "b": 3}, {"a": 2, "b": 3}, {"a": 3, "b": 3}]
@@ -586,7 +587,7 @@ def test_a_doubtful_pool_gets_what_the_others_leave(doubt: str) -> None:
 @pytest.mark.parametrize("doubt", ["is_late", "is_dry"])
 def test_all_room_stands_open_in_a_doubtful_pool_where_there_is_no_other(doubt: str) -> None:
     alone = [Candidate(name="a", serves=frozenset({0}), coming=0, **{doubt: True})]  # type: ignore[arg-type]
-    assert pool_rooms(9, alone, needs_of([Crowd(Scheduling(), {}, 3)], alone), 0.0)["a"].share == 9
+    assert node_pool_shares(9, alone, needs_of([Crowd(Scheduling(), {}, 3)], alone), 0.0)["a"].nodes == 9
 
 
 def test_a_full_pool_gets_nothing_and_an_idle_one_a_place() -> None:
@@ -597,7 +598,7 @@ def test_a_full_pool_gets_nothing_and_an_idle_one_a_place() -> None:
     ]
     needs = needs_of([Crowd(Scheduling(), {}, 3)], candidates)
     for budget, idle in ((2, 0), (9, 1)):
-        shares = {name: room.share for name, room in pool_rooms(budget, candidates, needs, 0.0).items()}
+        shares = {name: share.nodes for name, share in node_pool_shares(budget, candidates, needs, 0.0).items()}
         assert shares == {"full": 0, "idle": idle, "wanted": budget - idle}
 
 
@@ -611,7 +612,7 @@ def test_a_dry_pool_is_probed_unless_a_heavier_one_serves_its_other_pods_or_it_i
         needs = needs_of(
             [Crowd(Scheduling(), {}, 5), Crowd(Scheduling(), {}, 5), Crowd(Scheduling(), {}, 1)], candidates
         )
-        shares.append(pool_rooms(4, candidates, needs, 0.0)["dry"].share)
+        shares.append(node_pool_shares(4, candidates, needs, 0.0)["dry"].nodes)
     assert shares == [1, 0, 0]
 
 
@@ -625,8 +626,8 @@ def test_machines_on_their_way_are_for_urgent_pods_first() -> None:
 def test_equal_pools_take_turns_of_half_a_minute(now_s: float, first: str) -> None:
     candidates = [Candidate(name=name, serves=frozenset({at}), coming=0) for at, name in enumerate("abc")]
     needs = needs_of([Crowd(Scheduling(), {}, 3)] * 3, candidates)
-    rooms = pool_rooms(1, candidates, needs, now_s)
-    assert [name for name, room in rooms.items() if room.share] == [first]
+    shares = node_pool_shares(1, candidates, needs, now_s)
+    assert [name for name, share in shares.items() if share.nodes] == [first]
 
 
 @pytest.mark.parametrize(
