@@ -146,7 +146,7 @@ def explain_node(cluster: SeenCluster, name: str) -> Timeline | None:
         return None
     steps = [*way_of(node, claim), *event_steps(cluster, "Node", name)]
     steps += event_steps(cluster, "NodeClaim", name_of(claim)) if claim is not None else []
-    on_it = list(_pods_on(cluster, name)) if node else []
+    on_it = [pod for pod in cluster.naming(kinds.PODS, name) if node and text(pod, "spec", "nodeName") == name]
     steps += [step for pod in on_it for step in _bound(pod)]
     return Timeline(
         subject=f"node/{name}", seen_at=cluster.taken_at, steps=in_order(steps), now=_node_stands(node, claim, on_it)
@@ -166,10 +166,6 @@ def way_of(node: Any, claim: Any) -> list[Step]:
 
 def _names(claim: Any) -> tuple[str, ...]:
     return tuple(filter(None, (name_of(claim), text(claim, "status", "nodeName"))))
-
-
-def _pods_on(cluster: SeenCluster, node: str) -> Iterator[dict[str, Any]]:
-    return (pod for pod in cluster.naming(kinds.PODS, node) if text(pod, "spec", "nodeName") == node)
 
 
 def _bound(pod: Any) -> Iterator[Step]:

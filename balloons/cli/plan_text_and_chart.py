@@ -214,7 +214,7 @@ def _painted(names: Sequence[str], look: Look) -> str:
     for name in names:
         if look.is_coloured and name != before:
             text += (RESET if before in STAGES else "") + (COLOURS[name].terminal if name in STAGES else "")
-        text += _glyph(name, look)
+        text += STAGES[name][0 if look.is_unicode else 1] if name in STAGES else " "
         before = name
     return text + (RESET if look.is_coloured and before in STAGES else "")
 
@@ -268,10 +268,6 @@ def _strip(name: str, values: Sequence[float], top: float, look: Look) -> str:
     sparks = SPARKS if look.is_unicode else ASCII_SPARKS
     steps = [min(len(sparks) - 1, round((len(sparks) - 1) * value / top)) if top else 0 for value in values]
     return f"{name:>{MARGIN - 2}}  {''.join(sparks[step] for step in steps)}".rstrip()
-
-
-def _glyph(name: str, look: Look) -> str:
-    return STAGES[name][0 if look.is_unicode else 1] if name in STAGES else " "
 
 
 def _frame(look: Look) -> tuple[str, ...]:

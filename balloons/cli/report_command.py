@@ -87,7 +87,8 @@ def show_report(options: Mapping[str, Any]) -> int:
     """Draw it; the exit code says whether the plan keeps its promises."""
     kind = _kind(options["output"], options["output_format"])
     _check_libraries(kind)
-    _check_terminal(kind, options["output"])
+    if kind == "png" and options["output"] in (None, "-") and sys.stdout.isatty():
+        raise click.UsageError("a PNG is no text: send it to a file, -o FILE")
     plan = _saved(options["saved"]) if options["saved"] else _new(options)
     _deliver(_drawn(plan, kind, options), options["output"])
     return ExitCode.FINDINGS if plan.broken else ExitCode.DONE
@@ -115,11 +116,6 @@ def _check_libraries(kind: str) -> None:
             f"{kind} needs {' and '.join(missing)}: pip install '.[report]' in a checkout; without: --format text",
             ExitCode.BAD_INPUT,
         )
-
-
-def _check_terminal(kind: str, path: str | None) -> None:
-    if kind == "png" and path in (None, "-") and sys.stdout.isatty():
-        raise click.UsageError("a PNG is no text: send it to a file, -o FILE")
 
 
 def _new(options: Mapping[str, Any]) -> "Document":

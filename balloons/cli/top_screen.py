@@ -109,9 +109,8 @@ def _add(group: Group, node: Node, pods: Sequence[Pod], now_s: float) -> None:
 
 
 def _row(pool: str, zone: str, group: Group) -> dict[str, str]:
-    shares = _shares(group)
     counts = {name.upper(): str(getattr(group, name)) for name in ("nodes", "ready", *NODE_STATES)}
-    amounts = {name.upper(): _percent(shares[name]) for name in ("cpu", "memory", "gpu")}
+    amounts = {name.upper(): NONE if share is None else f"{share:.0%}" for name, share in _shares(group).items()}
     cost = NONE if group.price_per_hour is None else f"{group.price_per_hour:,.2f}"
     return {"POOL": pool or NONE, "ZONE": zone or NONE, **counts, **amounts, "COST/H": cost}
 
@@ -131,10 +130,6 @@ def _shares(group: Group) -> dict[str, float | None]:
 def _share(group: Group, names: Sequence[str]) -> float | None:
     there = sum(group.there.get(name, 0) for name in names)
     return round(sum(group.used.get(name, 0) for name in names) / there, 4) if there else None
-
-
-def _percent(share: float | None) -> str:
-    return NONE if share is None else f"{share:.0%}"
 
 
 def bars(by_zone: Mapping[tuple[str, str], Group], look: Look) -> list[str]:

@@ -9,7 +9,7 @@ from balloons.cli.options_and_values import cluster_options, output_option
 
 if TYPE_CHECKING:
     from balloons.cluster.kinds import Kind
-    from balloons.cluster.seen_cluster import Component, SeenCluster
+    from balloons.cluster.seen_cluster import SeenCluster
 
 
 def own_version() -> str:
@@ -68,7 +68,11 @@ def _of_cluster(cluster: "SeenCluster") -> dict[str, Any]:
         "apiServers": detected.api_servers,
         "crds": {kind.plural: _served(cluster, kind) for kind in (kinds.BALLOON_POOLS, kinds.THROTTLES)},
         "autoscalers": [autoscaler.value for autoscaler in detected.autoscalers],
-        "components": {component.name: _component(component) for component in components if component is not None},
+        "components": {
+            component.name: {"version": component.version, "where": component.where, "gates": dict(component.gates)}
+            for component in components
+            if component is not None
+        },
     }
 
 
@@ -80,10 +84,6 @@ def _served(cluster: "SeenCluster", kind: "Kind") -> str:
     if unread is None:
         return kind.versions[0]
     return unread.value if unread is Unread.NOT_SERVED else "not seen"
-
-
-def _component(component: "Component") -> dict[str, Any]:
-    return {"version": component.version, "where": component.where, "gates": dict(component.gates)}
 
 
 def _lines(versions: dict[str, Any]) -> list[str]:

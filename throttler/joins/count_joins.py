@@ -133,7 +133,7 @@ def _unseen(world: JoinWorld) -> int:
     """
     names = {c.node_name for c in world.claims if c.is_registered and not c.is_deleting and c.node_name}
     placed = world.pods.keys() - world.nodes.keys()
-    names |= {name for name in placed if any(_is_new_work(pod) for pod in world.pods[name])}
+    names |= {name for name in placed if any(_is_lasting_work(pod) and not pod.is_running for pod in world.pods[name])}
     return len(names - world.nodes.keys())
 
 
@@ -156,10 +156,6 @@ def _of_static_pools(world: JoinWorld, rules: JoinRules) -> int:
 
 def _is_lasting_work(pod: Pod) -> bool:
     return pod.kind is PodKind.WORK and not (pod.is_terminating or pod.is_finished)
-
-
-def _is_new_work(pod: Pod) -> bool:
-    return _is_lasting_work(pod) and not pod.is_running
 
 
 def _free_of(nodes: Registered, joined: Iterable[str], world: JoinWorld) -> int:
