@@ -67,6 +67,17 @@ def test_a_dry_run_is_not_on_its_way_to_anything() -> None:
     assert conditions(next_status(stored(), stuck, "", WALL)) == {"Ready": "False", "Stalled": "True"}
 
 
+def test_who_edits_a_pool_on_and_on_that_is_not_served_makes_us_write_once() -> None:
+    away = decision(because(Reason.BOUND, bound="maxSize", message="maxSize is 90; accepted: up to 9"))
+    told = next_status(stored(), away, "", WALL)
+    edited = msgspec.structs.replace(stored(told), metadata=Metadata("gpu", "ns", uid="u1", generation=8))
+    assert told is not None
+    assert next_status(edited, away, "", LATER) is None
+    served = next_status(edited, decision(NO_BUFFERS), "", LATER)
+    assert served is not None
+    assert served.observed_generation == 8
+
+
 def test_failed_write_stalls_the_pool_and_says_why() -> None:
     status = next_status(stored(), decision(), "could not apply: webhook x says no", WALL)
     assert conditions(status) == {"Ready": "False", "Stalled": "True"}

@@ -21,7 +21,7 @@ from tests.unit.throttler.service.throttle_scene import QUOTAS_SERVED, a_pool, a
 from throttler.api.throttle import LearnedStatus, ThrottleStatus
 from throttler.api.throttle_rules import StoredThrottle
 from throttler.joins.count_joins import count_joins
-from throttler.joins.joins import JoinWorld
+from throttler.joins.joins import Joins, JoinWorld
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.karpenter import NodePool
 from throttler.kube.selectors import LabelSelector, Requirement
@@ -30,7 +30,7 @@ from throttler.law.govern import govern
 from throttler.levers.lever_and_reasons import THROTTLE_LABEL, Lane, LeverState, PoolGrowth
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.decide_throttles import Memories, TickView, Turn, decide_throttles
+from throttler.service.decide_throttles import LastJoins, Memories, PaceLeft, TickView, Turn, decide_throttles
 
 A, B = LabelSelector({"pool": "a"}), LabelSelector({"pool": "b"})
 NOT_A = {"matchExpressions": [{"key": "pool", "operator": "NotIn", "values": ["a"]}]}
@@ -498,3 +498,9 @@ def test_what_one_throttle_has_in_flight_uses_up_no_other_ones_bound() -> None:
     assert own.verdict is not None
     assert 0 < own.verdict.allowance <= 4
     assert own.verdict.allowance + own.verdict.spare <= 4
+
+
+def test_a_machine_that_was_ordered_and_lost_between_two_looks_was_ordered_all_the_same() -> None:
+    last, joins = LastJoins(Joins(), 100.0), Joins(booting=3, lost=2)
+    full = PaceLeft().after(60, last, Joins(), 110.0)
+    assert PaceLeft().after(60, last, joins, 110.0) == PaceLeft(full.to_order - 5, full.to_let_in)  # type: ignore[operator]

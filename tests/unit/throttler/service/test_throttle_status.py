@@ -222,6 +222,10 @@ def test_no_server_has_been_read_where_only_own_requests_were_heard_of() -> None
     assert signals_condition(own_requests(0)) == ("False", "no API server has been read: nothing has answered yet")
 
 
+def test_an_index_below_the_baseline_is_told_as_it_is() -> None:
+    assert written(stored(), found(verdict=verdict(index=0.4))).index == "0.4"
+
+
 def test_unchanged_status_is_not_written_again() -> None:
     first = written(stored(), found())
     assert next_status(stored(first), found(now_s=1004.0), LATER) is None
