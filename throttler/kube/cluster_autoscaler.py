@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from throttler.kube.metadata import KindNames, Metadata, ObjectKey, OwnedMetadata
+from throttler.kube.metadata import KindNames, Metadata, ObjectKey, ObservedCondition, OwnedMetadata
 from throttler.kube.selectors import LabelSelector
 
 NAMESPACE, NAME, KEY = "kube-system", "cluster-autoscaler-status", "status"
@@ -156,20 +156,12 @@ class QuotaSpec(msgspec.Struct, frozen=True):
     selector: LabelSelector | None = None
 
 
-class QuotaCondition(msgspec.Struct, frozen=True, rename="camel"):
-    """`Valid`, in later versions with a prefix; enforced only while it is True."""
-
-    type: str
-    status: str
-    message: str = ""
-    observed_generation: int = 0
-
-
 class QuotaStatus(msgspec.Struct, frozen=True):
     """Written by cluster-autoscaler whenever the object or a node changes; `used` counts registered nodes."""
 
     used: QuotaResources | None = None
-    conditions: tuple[QuotaCondition, ...] | None = None
+    conditions: tuple[ObservedCondition, ...] | None = None
+    """`Valid`, in later versions with a prefix: enforced only while it is True."""
 
 
 class CapacityQuota(msgspec.Struct, frozen=True):
@@ -192,7 +184,7 @@ class CapacityQuota(msgspec.Struct, frozen=True):
         return self.spec.limits.resources
 
     @property
-    def validity(self) -> QuotaCondition | None:
+    def validity(self) -> ObservedCondition | None:
         """The condition that decides whether cluster-autoscaler enforces it; None before it looked."""
         known = self.status.conditions or ()
         return next((c for c in known if c.type.rpartition("/")[2].lower() == "valid"), None)

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from throttler.kube.metadata import KindNames, Metadata, OwnedMetadata
+from throttler.kube.metadata import KindNames, Metadata, ObservedCondition, OwnedMetadata
 from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, Shared
 from throttler.kube.quantities_and_durations import Resources, parse_resources
 from throttler.kube.selectors import Requirement
@@ -65,20 +65,11 @@ class NodePoolSpec(msgspec.Struct, frozen=True):
         return self.template.spec.taints
 
 
-class PoolCondition(msgspec.Struct, frozen=True, rename="camel"):
-    """One of Karpenter's conditions; `observed_generation` is 0 where it names none."""
-
-    type: str
-    status: str
-    message: str = ""
-    observed_generation: int = 0
-
-
 class NodePoolStatus(msgspec.Struct, frozen=True):
     """Written by Karpenter about every 5 s; `resources` leaves out nodes that are being deleted."""
 
     resources: dict[str, Any] = {}
-    conditions: tuple[PoolCondition, ...] | None = None
+    conditions: tuple[ObservedCondition, ...] | None = None
 
 
 class NodePool(msgspec.Struct, frozen=True):
@@ -112,7 +103,7 @@ class NodePool(msgspec.Struct, frozen=True):
         return self.unready is None and self.metadata.deletion_timestamp is None
 
     @property
-    def unready(self) -> PoolCondition | None:
+    def unready(self) -> ObservedCondition | None:
         """The condition that says that it is not Ready, and why."""
         known = self.status.conditions or ()
         return next((c for c in known if c.type == "Ready" and c.status == "False"), None)

@@ -82,7 +82,7 @@ class OwnedMetadata(msgspec.Struct, frozen=True, rename="camel"):
     annotations: dict[str, str] = {}
     managed_fields: ManagedFields = ()
     namespace: str = ""
-    """Empty: these kinds are cluster-scoped."""
+    """Empty for kinds that are cluster-scoped."""
 
 
 class KindNames(msgspec.Struct, frozen=True):
@@ -184,6 +184,15 @@ class Condition(msgspec.Struct, frozen=True, rename="camel"):
     reason: str
     message: str
     last_transition_time: str = ""
+    observed_generation: int = 0
+
+
+class ObservedCondition(msgspec.Struct, frozen=True, rename="camel"):
+    """A condition that an autoscaler writes; `observed_generation` is 0 where it names none."""
+
+    type: str
+    status: str
+    message: str = ""
     observed_generation: int = 0
 
 
