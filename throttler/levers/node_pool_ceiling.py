@@ -170,6 +170,39 @@ class Charge:
         return max(1, min(self.factor, MOST_CORES // max(CORE, largest.get(CPU, CORE))))
 
 
+LATEST_S = 30.0
+"""No view that is older moves a ceiling: what was ordered before then, all views have heard of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unheard:
+    """Machines in Karpenter's own count of a pool that no claim tells of yet.
+
+    Watches of one server are seconds apart while it is busy. The count is part of the usage, so machines that are
+    counted and not yet seen in flight would make room for as many others. Times are monotonic seconds.
+    """
+
+    counted: int = 0
+    rose_s: float | None = None
+    """When the count rose last; None before the first look."""
+    surplus: int = 0
+    error: int = 0
+    """So many too many it counts although all must have been heard of: a node whose claim is gone, say."""
+
+    @property
+    def machines(self) -> int:
+        """How many there are."""
+        return max(0, self.surplus - self.error)
+
+    def looked(self, pool: NodePool, claims: Iterable[NodeClaim], now_s: float) -> Self:
+        """After a look at the count and at the claims."""
+        counted = _amount(pool.status.resources.get(NODES, 0)) // NODE
+        rose_s = now_s if self.rose_s is None or counted > self.counted else self.rose_s
+        surplus = max(0, counted - sum(not claim.is_leaving for claim in claims))
+        error = surplus if now_s - rose_s > LATEST_S else self.error
+        return type(self)(counted=counted, rose_s=rose_s, surplus=surplus, error=error)
+
+
 def assumed_size(hint: Resources) -> Resources:
     """The size taken for a pool that never had a machine: the power of two cores that holds the largest waiting pod.
 

@@ -45,6 +45,7 @@ from throttler.levers.node_pool_ceiling import (
     Charge,
     PoolFigures,
     PoolShare,
+    Unheard,
     assumed_size,
     ceiling_of,
     has_users_room,
@@ -115,6 +116,7 @@ class CeilingMemory(ObjectMemory):
     """What is remembered of one pool."""
 
     charge: Charge = field(default_factory=Charge)
+    unheard: Unheard = field(default_factory=Unheard)
     figures: PoolFigures | None = None
     before: SavedLimits | None = None
     """The mark as it stood before our last write."""
@@ -216,7 +218,9 @@ def decide_node_pools(
         views, waiting, room, holder, {name: m.search.is_dry(now_s) for name, m in known.items()}
     )
     needs = needs_of(crowds, candidates)
-    shares = node_pool_shares(room.allowance, candidates, needs, now_s)
+    # What nobody has heard of is in flight beside what is counted so.
+    budget = max(0, room.allowance - sum(memory_of.unheard.machines for memory_of in known.values()))
+    shares = node_pool_shares(budget, candidates, needs, now_s)
     decisions, pools = [], {}
     for pool in sorted(views, key=lambda pool: pool.name):
         need = needs[pool.name]
@@ -246,7 +250,8 @@ def _ordered(
     is_ours = view.pool.metadata.labels.get(THROTTLE_LABEL) == holder.label
     is_taken_up = not is_ours or is_pool_taken_up(view.pool)
     search = memory.search.heard(view.ordered_s, now_s, is_taken_up=is_taken_up)
-    return replace(memory, search=search, charge=memory.charge.looked(view.coming, now_s))
+    unheard = memory.unheard.looked(view.pool, view.claims, now_s)
+    return replace(memory, search=search, charge=memory.charge.looked(view.coming, now_s), unheard=unheard)
 
 
 def _candidates(
@@ -385,8 +390,8 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
         return replace(self.memory, figures=self.figures, before=before)
 
     def handed_back_memory(self) -> CeilingMemory:
-        """How large its machines are."""
-        return CeilingMemory(figures=self.memory.figures)
+        """How large its machines are, and what Karpenter counts too many."""
+        return CeilingMemory(figures=self.memory.figures, unheard=self.memory.unheard)
 
     def reason(self, new: SavedLimits, ceiling: str) -> Because:
         """The user's own limit, what other pools do, what it had, or the room there is."""

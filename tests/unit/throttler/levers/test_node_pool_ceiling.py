@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.pool_scene import claim, claims, pool_body, room
 from tests.unit.throttler.levers.test_node_pool_limits import Story
-from throttler.kube.karpenter import NodePool
+from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.levers.lever_and_reasons import LeverReason
 from throttler.levers.node_pool_ceiling import (
     Charge,
     PoolShare,
+    Unheard,
     assumed_size,
     ceiling_of,
     has_users_room,
@@ -251,3 +252,20 @@ def test_orders_that_come_in_two_looks_of_one_batch_are_counted_together() -> No
 @pytest.mark.parametrize(("cores", "within"), [(1, 1000), (2, 512), (1024, 1), (4096, 1)])
 def test_a_charge_keeps_within_the_largest_machine_that_can_be_rented(cores: int, within: int) -> None:
     assert Charge(factor=1000).within({"cpu": 1000 * cores}) == within
+
+
+def test_what_karpenter_counts_and_no_claim_tells_of_is_unheard_for_half_a_minute_after_the_count_rose() -> None:
+    def looked(before: Unheard, count: int, there: tuple[NodeClaim, ...], now_s: float) -> Unheard:
+        status = {"resources": {"nodes": str(count)}}
+        return before.looked(msgspec.convert({**pool_body(), "status": status}, NodePool), there, now_s)
+
+    first = looked(Unheard(), 5, claims(3), 0.0)
+    assert first.machines == 2
+    assert looked(first, 5, claims(5), 2.0).machines == 0
+    assert looked(first, 5, (*claims(3), claim("going", is_deleting=True)), 2.0).machines == 2, "it counts in neither"
+    assert looked(first, 5, claims(3), 30.0).machines == 2
+    wrong = looked(first, 5, claims(3), 31.0)
+    assert wrong.machines == 0, "nodes whose claims are gone"
+    more = looked(wrong, 8, claims(4), 40.0)
+    assert (more.machines, looked(more, 8, claims(6), 60.0).machines) == (2, 0)
+    assert looked(Unheard(), 0, claims(3), 0.0).machines == 0, "a count that is behind, or none"

@@ -111,7 +111,9 @@ def test_usage_that_karpenter_reports_is_a_floor_too() -> None:
     body = story.server.body or {}
     body["status"] = {"resources": {"cpu": "80", "memory": "320Gi", "nodes": "10"}}
     story.look(room(allowance=1), claims(3))
-    assert (story.limits or {})["cpu"] == "88"
+    assert (story.limits or {})["cpu"] == "80", "those that nobody has heard of take up the allowance"
+    story.look(room(allowance=1), claims(3), 31.0)
+    assert (story.limits or {})["cpu"] == "88", "by now everybody would have"
 
 
 def test_user_limit_is_never_exceeded() -> None:

@@ -103,6 +103,15 @@ def test_a_heavy_pool_that_has_run_dry_keeps_one_place_and_tries_room_for_machin
     assert decisions["heavy"].because.detail["waited"] == 40
 
 
+def test_machines_of_one_pool_that_nobody_has_heard_of_take_up_the_room_of_all() -> None:
+    pair = Pair({"cpu": 7000}, claims(3, pool="heavy"))
+    (pair.servers["heavy"].body or {})["status"] = {"resources": {"cpu": "48", "nodes": "6"}}
+    selectors = ({"karpenter.sh/nodepool": name} for name in ("heavy", "light"))
+    pair.waiting = WaitingWork(crowds=tuple(Crowd(Scheduling((), own), {"cpu": 7000}, 5.0) for own in selectors))
+    pair.look(allowance=4)
+    assert (pair.cores("heavy"), pair.cores("light")) == ("48", "8"), "3 of 4 are on their way"
+
+
 @pytest.mark.parametrize("dry_s", [40, 80, 100])
 def test_stock_that_comes_back_is_not_ordered_all_at_once(dry_s: int) -> None:
     """The pool had machines that hold what waits: room for ever more of them is no room for a larger one."""

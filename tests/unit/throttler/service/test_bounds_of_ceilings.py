@@ -1,0 +1,181 @@
+"""What is in flight under a ceiling stays within `maxInFlight`, however late views are and whatever became of a write.
+
+Karpenter orders at each look all that the limit of that moment admits, and the ceiling is there before its first one.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.throttler.joins.cluster import CNI, LOGS, WALL_S, a_claim, a_node, a_world, daemons_on, pending
+from tests.unit.throttler.levers.owned_object import ConflictError, OwnedObject
+from tests.unit.throttler.levers.pool_scene import pool_body
+from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
+from throttler.joins.joins import JoinWorld
+from throttler.kube.karpenter import NodeClaim, NodePool
+from throttler.kube.pod import Pod
+from throttler.service.decide_throttles import Memories, decide_throttles
+
+MOST, STEP_S, CORES = 6, 2.0, 8
+KINDS = ("pods", "nodes", "claims", "pools")
+THROTTLE = a_throttle(
+    nodes={"matchLabels": {"pool": "a"}},
+    levers={"nodePoolLimits": {"names": ["a"]}},
+    window={"initial": MOST, "min": MOST, "max": 500},
+    maxInFlight=MOST,
+)
+
+
+@dataclass
+class Machine:
+    """A whole-node pod's machine; times are seconds of the story, None before it happened."""
+
+    name: str
+    ordered_s: float | None = None
+    registered_s: float | None = None
+    usable_s: float | None = None
+
+    @property
+    def is_in_flight(self) -> bool:
+        return self.ordered_s is not None and self.usable_s is None
+
+
+@dataclass
+class Story:
+    """A cluster that goes on, and what each watch has heard of it."""
+
+    machines: list[Machine]
+    look_s: float
+    boot_s: float
+    join_s: float
+    now_s: float = 0.0
+    heard: dict[str, list[tuple[float, Any]]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
+    seen_s: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 0.0))
+
+    def __post_init__(self) -> None:
+        self.pool = OwnedObject(pool_body({"cpu": "100000"}, "a"))
+        self._tell()
+
+    @property
+    def in_flight(self) -> int:
+        return sum(machine.is_in_flight for machine in self.machines)
+
+    @property
+    def ordered(self) -> list[Machine]:
+        return [machine for machine in self.machines if machine.ordered_s is not None]
+
+    def go_on(self) -> None:
+        self.now_s += STEP_S
+        for machine in self.ordered:
+            if machine.registered_s is None and self.now_s >= (machine.ordered_s or 0.0) + self.boot_s:
+                machine.registered_s = self.now_s
+            elif machine.registered_s is not None and machine.usable_s is None:
+                is_over = self.now_s >= machine.registered_s + self.join_s
+                machine.usable_s = self.now_s if is_over else None
+        if self.now_s % self.look_s < STEP_S:
+            limit = float((self.pool.pool().spec.limits or {})["cpu"])
+            for machine in self.machines:
+                if machine.ordered_s is None and (len(self.ordered) + 1) * CORES <= limit:
+                    machine.ordered_s = self.now_s
+        self._tell()
+
+    def _tell(self) -> None:
+        count = len(self.ordered)
+        self.pool.observed(resources={"cpu": str(count * CORES), "nodes": str(count)})
+        self.heard["pools"].append((self.now_s, self.pool.pool()))
+        self.heard["pods"].append((self.now_s, tuple(self._pod(machine) for machine in self.machines)))
+        self.heard["claims"].append((self.now_s, tuple(self._claim(machine) for machine in self.ordered)))
+        nodes = tuple(
+            (f"n-{machine.name}", machine.usable_s is not None, machine.registered_s)
+            for machine in self.ordered
+            if machine.registered_s is not None
+        )
+        self.heard["nodes"].append((self.now_s, nodes))
+
+    def _pod(self, machine: Machine) -> Pod:
+        node = f"n-{machine.name}" if machine.registered_s is not None else ""
+        pod = pending(machine.name)
+        return msgspec.structs.replace(pod, node=node, scheduling=None if node else pod.scheduling)
+
+    def _claim(self, machine: Machine) -> NodeClaim:
+        is_registered, is_usable = machine.registered_s is not None, machine.usable_s is not None
+        claim = a_claim(f"c-{machine.name}", age_s=-(machine.ordered_s or 0.0), is_registered=is_registered)
+        status = {
+            "nodeName": f"n-{machine.name}" if is_registered else "",
+            "capacity": {"cpu": str(CORES)},
+            "conditions": [{"type": "Launched", "status": "True"}]
+            + [{"type": "Registered", "status": "True"}] * is_registered
+            + [{"type": "Initialized", "status": "True"}] * is_usable,
+        }
+        return msgspec.structs.replace(claim, status=msgspec.convert(status, type(claim.status)))
+
+    def view(self, lags: dict[str, float]) -> tuple[JoinWorld, tuple[NodePool, ...]]:
+        """What the watches show when each is so late; none goes back in time."""
+        shown: dict[str, Any] = {}
+        for kind, states in self.heard.items():
+            self.seen_s[kind] = max(self.seen_s[kind], self.now_s - lags[kind])
+            known = [state for at_s, state in states if at_s <= self.seen_s[kind]]
+            shown[kind] = known[-1] if known else states[0][1] if kind in ("pools", "pods") else ()
+        nodes = shown["nodes"]
+        daemons = [pod for name, is_usable, _ in nodes for pod in daemons_on(name, CNI, LOGS, is_running=is_usable)]
+        made = [a_node(name, age_s=-at_s, is_ready=is_usable) for name, is_usable, at_s in nodes]
+        placed = [pod for pod in shown["pods"] if pod.node]
+        old = a_node("old", age_s=9999)
+        world = a_world(old, *made, pods=[*daemons_on("old", CNI, LOGS), *daemons, *placed], claims=shown["claims"])
+        unplaced = tuple(pod for pod in shown["pods"] if not pod.node)
+        return replace(world, unplaced=unplaced, wall_s=WALL_S + self.now_s), (shown["pools"],)
+
+
+def turn(story: Story, lags: dict[str, float], memories: Memories, *, is_lost: bool) -> Memories:
+    world, pools = story.view(lags)
+    view = a_view(story.now_s, world, scene={"limited": pools})
+    (one,), memories = decide_throttles((THROTTLE,), view, memories)
+    for write in one.lever_writes:
+        if not is_lost:
+            with suppress(ConflictError):
+                story.pool.carry_out(write)
+    return memories
+
+
+IN_TIME = dict.fromkeys(KINDS, 0.0)
+late = st.sampled_from([0.0, 2.0, 8.0, 16.0, 30.0])
+
+
+@pytest.mark.whole
+@settings(max_examples=60)
+@given(
+    st.integers(1, 30),
+    st.sampled_from([2.0, 4.0, 10.0]),
+    st.sampled_from([0.0, 6.0, 40.0]),
+    st.sampled_from([0.0, 4.0, 20.0]),
+    st.data(),
+)
+def test_never_more_in_flight_than_the_user_allows(
+    count: int, look_s: float, boot_s: float, join_s: float, data: st.DataObject
+) -> None:
+    story = Story([Machine(f"p{number:02}") for number in range(count)], look_s, boot_s, join_s)
+    memories = turn(story, IN_TIME, {}, is_lost=False)
+    for _ in range(12):
+        lags = {kind: data.draw(late, label=kind) for kind in KINDS}
+        is_lost = data.draw(st.booleans(), label="writes are lost")
+        for _ in range(8):
+            story.go_on()
+            memories = turn(story, lags, memories, is_lost=is_lost)
+            assert story.in_flight <= MOST
+
+
+def test_all_get_through_when_views_are_in_time() -> None:
+    story = Story([Machine(f"p{number:02}") for number in range(20)], look_s=4.0, boot_s=6.0, join_s=4.0)
+    memories = turn(story, IN_TIME, {}, is_lost=False)
+    most = 0
+    for _ in range(120):
+        story.go_on()
+        memories = turn(story, IN_TIME, memories, is_lost=False)
+        most = max(most, story.in_flight)
+    assert all(machine.usable_s is not None for machine in story.machines)
+    assert most == MOST
