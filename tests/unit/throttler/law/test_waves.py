@@ -82,6 +82,19 @@ def test_a_remembered_first_wave_is_the_crest_that_was_borne(join_s: float) -> N
     assert verdict.phase is Phase.AVOID, "doubling from a limit that was met passes it"
 
 
+def test_a_remembered_first_wave_is_waited_for() -> None:
+    """Real: 41 joins lasted 20 s, and not the 2 s that were remembered as the least: 104 were in flight, 320 errors."""
+    taught = Learned(window=41, join_s=2.0, boot_s=8.0, boot_spread_s=1.3, age_s=60, is_proven=True)
+    loop = Loop(settings=LawSettings(has_gate=False), memory=LawMemory.start(taught))
+    loop.calm(Joins(), times=10)
+    assert loop.calm(Joins(waiting=150)).allowance == 41
+    coming = Joins(waiting=109, booting=41)
+    assert [loop.calm(coming).allowance for _ in range(3)] == [0, 0, 0]
+    assert loop.calm(replace(coming, booting=11, joining=30, oldest_joining_s=4.0)).allowance == 0
+    ended = Joins(waiting=109, joining=16, joined=25, join_s=9.0, boot_s=8.0, boot_spread_s=1.3)
+    assert loop.calm(ended).allowance > 0
+
+
 def test_a_remembered_wave_that_met_no_limit_may_double() -> None:
     taught = Learned(window=60, join_s=5, boot_s=5, age_s=60, is_proven=False)
     loop = Loop(settings=LawSettings(has_gate=False), memory=LawMemory.start(taught))
