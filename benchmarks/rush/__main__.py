@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.report import Report, answer, parser_of, progress
 from benchmarks.rush.figures import all_s, errors, figures, mean_s, p99_ms
 from benchmarks.rush.trial import Trial, keep, kept
-from benchmarks.rush.ways import SETTINGS, WAYS, Setting, Way
+from benchmarks.rush.ways import HALF_A_CORE, WAYS, Setting, Way, settings_of
 from benchmarks.rush.work import Work, work_so_far
 from lab.binaries import find_binaries
 from lab.binaries.catalogue import ALL_BINARIES
@@ -34,7 +34,7 @@ FAKED = (
     "Machines are joiners: all requests of a kubelet and of 8 DaemonSets' pods, no kubelet; boots take 5 s +/- 30 %.",
     "API server (one core, 30 seats), etcd (without fsync), controller manager, scheduler and Karpenter are real.",
     "All processes share the machine's cores, the machines' requests included: compare within one run only.",
-    "In the second setting a cgroup holds the API server to half a core; where the machine allows none it is left out.",
+    "In the second setting a cgroup holds the API server to part of a core; a machine that allows none leaves it out.",
 )
 
 TrialsBySetting = dict[str, dict[str, list[Trial]]]
@@ -45,7 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; 1 when a figure is below its floor."""
     parser = parser_of("rush")
     parser.add_argument("--way", action="append", choices=tuple(WAYS), help="measure this way, not all; repeatable")
-    parser.add_argument("--setting", type=int, choices=(1, 2), help="only shared cores, or only half a core")
+    parser.add_argument("--setting", type=int, choices=(1, 2), help="only shared cores, or only a held API server")
+    parser.add_argument(
+        "--cores",
+        type=float,
+        default=HALF_A_CORE,
+        help=f"so much of a core for a held API server (default {HALF_A_CORE}; make demo says what is as little here)",
+    )
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"so many rounds (default {ROUNDS})")
     parser.add_argument("--nodes", type=int, default=NODES, help=f"so many whole nodes (default {NODES})")
     parser.add_argument("--work", action="store_true", help="also print where the work of each way went")
@@ -58,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     find_binaries(binary.name for binary in ALL_BINARIES)
     with tempfile.TemporaryDirectory(prefix="kb-rush-") as folder:
         by_setting = asyncio.run(_measure(asked, asked.results or Path(folder)))
-    judged = next((by_setting[setting.name] for setting in reversed(SETTINGS) if by_setting.get(setting.name)), {})
+    settings = reversed(settings_of(asked.cores))
+    judged = next((by_setting[setting.name] for setting in settings if by_setting.get(setting.name)), {})
     report = Report(
         name="rush",
         figures=figures(judged),
@@ -76,7 +83,8 @@ async def _measure(asked: argparse.Namespace, results: Path) -> TrialsBySetting:
     until_s = time.monotonic() + 60 * asked.minutes
     nodes, rounds = (12, 1) if asked.quick else (asked.nodes, asked.rounds)
     wanted = [way for way in WAYS.values() if not asked.way or way.name in asked.way]
-    settings = [setting for number, setting in enumerate(SETTINGS, 1) if asked.setting in (None, number)]
+    both = enumerate(settings_of(asked.cores), 1)
+    settings = [setting for number, setting in both if asked.setting in (None, number)]
     by_setting: TrialsBySetting = {}
     for number in range(rounds):
         for setting in settings:

@@ -11,6 +11,8 @@ HERD = "at once"
 BOUND = 60
 """`maxInFlight` of the ways that are held to it; far below the job, above what a small server needs."""
 WINDOWS = (20, 40, 80, 120)
+HALF_A_CORE = 0.5
+"""Of the API server in the second setting. A quicker machine needs less for a herd to be more than it bears."""
 _GATES = frozenset({Lever.GATES})
 _BOTH = frozenset({Lever.CEILING, Lever.TAINT})
 
@@ -23,9 +25,11 @@ class Setting:
     server_cores: float | None = None
 
 
-SHARED_CORES = Setting(name="the machine's cores for everybody")
-HALF_A_CORE = Setting(name="half a core for the API server", server_cores=0.5)
-SETTINGS = (SHARED_CORES, HALF_A_CORE)
+def settings_of(server_cores: float) -> tuple[Setting, Setting]:
+    """The first has all cores for everybody; in the second the API server has so much of a core."""
+    share = "half a core" if server_cores == HALF_A_CORE else f"{server_cores:g} of a core"
+    held = Setting(name=f"{share} for the API server", server_cores=server_cores)
+    return Setting(name="the machine's cores for everybody"), held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
