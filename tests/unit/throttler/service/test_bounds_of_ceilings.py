@@ -4,17 +4,17 @@ Karpenter orders at each look all that the limit of that moment admits, and the 
 """
 
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.throttler.joins.cluster import CNI, LOGS, WALL_S, a_claim, a_node, a_world, daemons_on, pending
+from tests.unit.throttler.joins.cluster import a_claim, a_node, pending
 from tests.unit.throttler.levers.owned_object import ConflictError, OwnedObject
 from tests.unit.throttler.levers.pool_scene import pool_body
+from tests.unit.throttler.service.late_watches import LateWatches, late, world_of
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
 from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodeClaim, NodePool
@@ -23,6 +23,7 @@ from throttler.service.decide_throttles import Memories, decide_throttles
 
 MOST, STEP_S, CORES = 6, 2.0, 8
 KINDS = ("pods", "nodes", "claims", "pools")
+OLD = a_node("old", age_s=9999)
 THROTTLE = a_throttle(
     nodes={"matchLabels": {"pool": "a"}},
     levers={"nodePoolLimits": {"names": ["a"]}},
@@ -54,8 +55,7 @@ class Story:
     boot_s: float
     join_s: float
     now_s: float = 0.0
-    heard: dict[str, list[tuple[float, Any]]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
-    seen_s: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 0.0))
+    watches: LateWatches = field(default_factory=lambda: LateWatches(KINDS))
 
     def __post_init__(self) -> None:
         self.pool = OwnedObject(pool_body({"cpu": "100000"}, "a"))
@@ -87,15 +87,15 @@ class Story:
     def _tell(self) -> None:
         count = len(self.ordered)
         self.pool.observed(resources={"cpu": str(count * CORES), "nodes": str(count)})
-        self.heard["pools"].append((self.now_s, self.pool.pool()))
-        self.heard["pods"].append((self.now_s, tuple(self._pod(machine) for machine in self.machines)))
-        self.heard["claims"].append((self.now_s, tuple(self._claim(machine) for machine in self.ordered)))
+        self.watches.tell("pools", self.now_s, self.pool.pool())
+        self.watches.tell("pods", self.now_s, tuple(self._pod(machine) for machine in self.machines))
+        self.watches.tell("claims", self.now_s, tuple(self._claim(machine) for machine in self.ordered))
         nodes = tuple(
             (f"n-{machine.name}", machine.usable_s is not None, machine.registered_s)
             for machine in self.ordered
             if machine.registered_s is not None
         )
-        self.heard["nodes"].append((self.now_s, nodes))
+        self.watches.tell("nodes", self.now_s, nodes)
 
     def _pod(self, machine: Machine) -> Pod:
         node = f"n-{machine.name}" if machine.registered_s is not None else ""
@@ -115,20 +115,10 @@ class Story:
         return msgspec.structs.replace(claim, status=msgspec.convert(status, type(claim.status)))
 
     def view(self, lags: dict[str, float]) -> tuple[JoinWorld, tuple[NodePool, ...]]:
-        """What the watches show when each is so late; none goes back in time."""
-        shown: dict[str, Any] = {}
-        for kind, states in self.heard.items():
-            self.seen_s[kind] = max(self.seen_s[kind], self.now_s - lags[kind])
-            known = [state for at_s, state in states if at_s <= self.seen_s[kind]]
-            shown[kind] = known[-1] if known else states[0][1] if kind in ("pools", "pods") else ()
-        nodes = shown["nodes"]
-        daemons = [pod for name, is_usable, _ in nodes for pod in daemons_on(name, CNI, LOGS, is_running=is_usable)]
-        made = [a_node(name, age_s=-at_s, is_ready=is_usable) for name, is_usable, at_s in nodes]
-        placed = [pod for pod in shown["pods"] if pod.node]
-        old = a_node("old", age_s=9999)
-        world = a_world(old, *made, pods=[*daemons_on("old", CNI, LOGS), *daemons, *placed], claims=shown["claims"])
-        unplaced = tuple(pod for pod in shown["pods"] if not pod.node)
-        return replace(world, unplaced=unplaced, wall_s=WALL_S + self.now_s), (shown["pools"],)
+        """What the watches show when each is so late; pods and pools were there before the first look."""
+        shown = self.watches.shown(lags, self.now_s)
+        world = world_of(shown["pods"], shown["nodes"] or (), shown["claims"] or (), self.now_s, OLD)
+        return world, (shown["pools"],)
 
 
 def turn(story: Story, lags: dict[str, float], memories: Memories, *, is_lost: bool) -> Memories:
@@ -143,7 +133,6 @@ def turn(story: Story, lags: dict[str, float], memories: Memories, *, is_lost: b
 
 
 IN_TIME = dict.fromkeys(KINDS, 0.0)
-late = st.sampled_from([0.0, 2.0, 8.0, 16.0, 30.0])
 
 
 @pytest.mark.whole

@@ -8,17 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.throttler.joins.cluster import (
-    CNI,
-    LOGS,
-    WALL_S,
-    a_claim,
-    a_node,
-    a_world,
-    balloon_on,
-    daemons_on,
-    pending,
-)
+from tests.unit.throttler.joins.cluster import CNI, LOGS, a_claim, a_node, a_world, balloon_on, daemons_on, pending
+from tests.unit.throttler.service.late_watches import LateWatches, late, world_of
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
 from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodeClaim
@@ -79,8 +70,7 @@ class Story:
     is_rival_quick: bool = False
     """Whether other pods, which nothing holds back, take the warm nodes first."""
     now_s: float = 0.0
-    heard: dict[str, list[tuple[float, Any]]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
-    seen_s: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 0.0))
+    watches: LateWatches = field(default_factory=lambda: LateWatches(KINDS))
 
     @property
     def in_flight(self) -> int:
@@ -112,16 +102,16 @@ class Story:
     def _tell(self) -> None:
         jobs = [job for job in self.jobs if job.made_s <= self.now_s]
         balloons = [balloon_on(name) for name in sorted(self.warm)]
-        self.heard["pods"].append((self.now_s, (*balloons, *(job.pod() for job in jobs))))
+        self.watches.tell("pods", self.now_s, (*balloons, *(job.pod() for job in jobs)))
         machines = [job for job in self.jobs if job.ordered_s is not None]
-        self.heard["claims"].append((self.now_s, tuple(self._claim(job) for job in machines)))
+        self.watches.tell("claims", self.now_s, tuple(self._claim(job) for job in machines))
         nodes = tuple(
             (f"n-{job.name}", job.usable_s is not None, job.registered_s or 0.0)
             for job in machines
             if job.registered_s is not None
         )
         nodes += tuple((name, True, -9999.0) for name in sorted(self.warm | self.taken))
-        self.heard["nodes"].append((self.now_s, nodes))
+        self.watches.tell("nodes", self.now_s, nodes)
 
     def _claim(self, job: Job) -> NodeClaim:
         claim = a_claim(f"c-{job.name}", age_s=-(job.ordered_s or 0.0), is_registered=job.registered_s is not None)
@@ -129,20 +119,9 @@ class Story:
         return msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, node_name=name))
 
     def view(self, lags: dict[str, float]) -> JoinWorld:
-        """What the watches show when each is so late; none goes back in time."""
-        shown = {}
-        for kind, states in self.heard.items():
-            self.seen_s[kind] = max(self.seen_s[kind], self.now_s - lags[kind])
-            shown[kind] = [state for at_s, state in states if at_s <= self.seen_s[kind]][-1:] or [()]
-        (pods,), (nodes,), (claims,) = shown["pods"], shown["nodes"], shown["claims"]
-        daemons = [pod for name, is_usable, _ in nodes for pod in daemons_on(name, CNI, LOGS, is_running=is_usable)]
-        made = [a_node(name, age_s=-at_s, is_ready=is_usable) for name, is_usable, at_s in nodes]
-        placed = [pod for pod in pods if pod.node]
-        world = a_world(*made, pods=[*daemons, *placed], claims=claims)
-        return replace(world, unplaced=tuple(pod for pod in pods if not pod.node), wall_s=WALL_S + self.now_s)
-
-
-late = st.sampled_from([0.0, 2.0, 8.0, 16.0, 30.0])
+        """What the watches show when each is so late."""
+        shown = self.watches.shown(lags, self.now_s)
+        return world_of(shown["pods"] or (), shown["nodes"] or (), shown["claims"] or (), self.now_s)
 
 
 @pytest.mark.whole
@@ -162,7 +141,7 @@ def test_never_more_in_flight_than_the_user_allows(
     story = Story([Job(f"p{number:02}") for number in range(count)], look_s, boot_s, join_s, names)
     memories: Memories = {}
     for _ in range(12):
-        lags = {kind: data.draw(late, label=kind) for kind in story.heard}
+        lags = {kind: data.draw(late, label=kind) for kind in KINDS}
         is_lost = data.draw(st.booleans(), label="writes are lost")
         story.is_rival_quick = data.draw(st.booleans(), label="others take the warm nodes first")
         if data.draw(st.booleans(), label="nodes are warm again"):
