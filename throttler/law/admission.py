@@ -241,7 +241,7 @@ def _forecast(facts: LawInput, window: float, boot_s: float) -> float:
         slowest_s = max(slowest_s, facts.joins.oldest_joining_s)
         boots = Boots(mean_s=boot_s, spread_s=facts.joins.boot_spread_s)
         room = _gain(facts) * window
-        if facts.memory.join_time.now_s is None or facts.is_untried(window):
+        if facts.is_untried(window):
             in_flight = facts.joins.joining + facts.memory.flow.coming_share * facts.joins.booting
             return max(0.0, room - in_flight)
         return may_ask(facts.memory.flow, facts.joins.joining, room, boots, slowest_s, facts.now_s)

@@ -230,7 +230,12 @@ class LawInput:
         return self.now_s if self.health.read_until_s is None else self.health.read_until_s
 
     def is_untried(self, window: float) -> bool:
-        """Whether no reading has felt this window since it was doubled, and the first wave of it may still come."""
+        """Whether nobody can know how long the joins of a wave of this window last, and its first may still come.
+
+        No reading has felt it since it was doubled; or what is known of joins is what an earlier process remembered.
+        """
+        if self.memory.join_time.now_s is None:
+            return True
         doubled_s = self.memory.doubled_s
         if doubled_s is None or self.now_s - doubled_s > (self.memory.boot_s or 0.0) + self.cycle_s:
             return False
