@@ -289,6 +289,8 @@ class LeverContext:
         return replace(room, allowance=of_groups, booting=min(self.room.booting, by_groups))
 
 
+STALE_VIEW_S = 30.0
+"""A view older than this moves no lever: what was ordered before then, all views have heard of."""
 TURN_S = 30.0
 """What does not divide goes to each in turn for so long: both autoscalers look within ten seconds."""
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.quantities_and_durations import QuantityError, Resources, larger, total
+from throttler.levers.lever_and_reasons import STALE_VIEW_S
 from throttler.levers.saved_limits import amount_of, read_saved, taken_in
 
 CPU = "cpu"
@@ -70,9 +71,13 @@ def sizes_seen(pool: NodePool, claims: Iterable[NodeClaim]) -> tuple[Resources, 
 
 def _mean(pool: NodePool) -> Resources:
     """The size of one machine by Karpenter's own count of the pool."""
-    count = _amount(pool.status.resources.get(NODES, 0)) // NODE
+    count = _nodes_counted(pool)
     used = readable(pool.status.resources)
     return {name: milli // count for name, milli in used.items()} if count else {}
+
+
+def _nodes_counted(pool: NodePool) -> int:
+    return _amount(pool.status.resources.get(NODES, 0)) // NODE
 
 
 def usage_of(pool: NodePool, claims: Iterable[NodeClaim], largest: Resources) -> Resources:
@@ -170,10 +175,6 @@ class Charge:
         return max(1, min(self.factor, MOST_CORES // max(CORE, largest.get(CPU, CORE))))
 
 
-LATEST_S = 30.0
-"""No view that is older moves a ceiling: what was ordered before then, all views have heard of."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unheard:
     """Machines in Karpenter's own count of a pool that no claim tells of yet.
@@ -196,10 +197,10 @@ class Unheard:
 
     def looked(self, pool: NodePool, claims: Iterable[NodeClaim], now_s: float) -> Self:
         """After a look at the count and at the claims."""
-        counted = _amount(pool.status.resources.get(NODES, 0)) // NODE
+        counted = _nodes_counted(pool)
         rose_s = now_s if self.rose_s is None or counted > self.counted else self.rose_s
         surplus = max(0, counted - sum(not claim.is_leaving for claim in claims))
-        error = surplus if now_s - rose_s > LATEST_S else self.error
+        error = surplus if now_s - rose_s > STALE_VIEW_S else self.error
         return type(self)(counted=counted, rose_s=rose_s, surplus=surplus, error=error)
 
 

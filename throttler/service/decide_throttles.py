@@ -28,6 +28,7 @@ from throttler.law.law_memory import LawMemory, Learned, learned_of, learned_of_
 from throttler.law.settings import UNLIMITED, LawSettings, law_settings
 from throttler.law.verdict import Phase, Verdict
 from throttler.levers.lever_and_reasons import (
+    STALE_VIEW_S,
     TURN_S,
     Lane,
     LeverBudget,
@@ -73,9 +74,6 @@ class Findings:
     problem: str = ""
     """What went wrong when this decision or the last was written, in words; empty if nothing did."""
 
-
-STALE_VIEW_S = 30.0
-"""A view older than this moves no lever."""
 
 TEMPLATE_HASH = "karpenter.sh/nodepool-hash"
 """Karpenter's annotation: changes with every part of a pool's template that makes other machines."""
