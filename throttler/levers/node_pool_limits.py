@@ -303,6 +303,10 @@ def _serves(
     return {name: frozenset(places) for name, places in served.items()}
 
 
+def _doublings_within(times: int) -> int:
+    return max(1, times).bit_length() - 1
+
+
 def _searched(
     memory: CeilingMemory, share: PoolShare, need: Need, room: LeverBudget, now_s: float
 ) -> tuple[CeilingMemory, PoolShare]:
@@ -315,14 +319,14 @@ def _searched(
     search = memory.search.waited(now_s, is_unmet=is_unmet and room.may_move)
     sizes = memory.figures.largest if memory.figures else {}
     is_size_known = bool(sizes) and all(milli <= sizes[name] for name, milli in need.hint.items() if name in sizes)
-    # Where the pool had such machines the room is large enough, and only an order that is long overdue tells otherwise.
-    doublings = 0 if is_size_known and not search.is_dry(now_s) else max(0, search.step(now_s) - 1)
+    doublings = max(0, search.step(now_s) - 1)
     if is_size_known:
-        doublings = min(doublings, max(1, TRIED // max(1, share.nodes)).bit_length() - 1)
-    if share.lighter:
+        # The room is large enough, and only an order that is long overdue tells otherwise.
+        is_tried = search.is_dry(now_s) and not share.lighter
+        doublings = min(doublings, _doublings_within(TRIED // max(1, share.nodes))) if is_tried else 0
+    elif share.lighter:
         # What the other pool has on its way and this room together are no more than twice the budget.
-        most = max(1, room.allowance).bit_length() - 1
-        doublings = 0 if is_size_known else min(doublings, most)
+        doublings = min(doublings, _doublings_within(room.allowance))
     charge = memory.charge.given(min(share.nodes, math.ceil(need.visible)), now_s)
     share = replace(share, doublings=doublings, charge=charge.within(sizes))
     return replace(memory, search=search, charge=charge), share
