@@ -163,9 +163,12 @@ class JoinFlow:
     def busy_rate_per_s(self, span_s: float) -> float | None:
         """Joins that ended per second of the last `span_s` in which any was in flight; None when less is known.
 
-        Machines that come in waves leave gaps, which say nothing of what the servers can do.
+        Machines that come in waves leave gaps, which say nothing of what the servers can do. All is known of a count
+        that began while nothing was joining, also where that was only a moment ago.
         """
         before = self._latest(self.points[-1].at_s - span_s) if self.points else None
+        if before is None and self.points and not self.points[0].joining:
+            before = self.points[0]
         if before is None:
             return None
         span = self._between(before.at_s, inf)

@@ -95,6 +95,20 @@ def test_a_remembered_first_wave_is_waited_for() -> None:
     assert loop.calm(ended).allowance > 0
 
 
+def test_a_process_that_is_younger_than_a_minute_knows_its_first_wave_whole() -> None:
+    """Real: one join of 24 had ended, after 14 s. The others lasted 40 s, and 15 machines came on top of them."""
+    loop = Loop(settings=LawSettings(has_gate=False))
+    loop.calm(Joins(), times=3)
+    loop.calm(Joins(waiting=150))
+    loop.calm(Joins(waiting=126, booting=24), times=2)
+    wave = Joins(waiting=126, joining=24, boot_s=9.0, boot_spread_s=2.1)
+    for age_s in (0.0, 5.0, 10.0):
+        assert loop.calm(replace(wave, oldest_joining_s=age_s), latency_s=0.9).allowance <= 2
+    first_ended = replace(wave, joining=23, joined=1, join_s=14.1, oldest_joining_s=15.0)
+    assert loop.calm(first_ended, latency_s=0.9).allowance <= 2
+    assert loop.calm(replace(first_ended, oldest_joining_s=20.0), latency_s=0.9).allowance <= 2
+
+
 def test_a_remembered_wave_that_met_no_limit_may_double() -> None:
     taught = Learned(window=60, join_s=5, boot_s=5, age_s=60, is_proven=False)
     loop = Loop(settings=LawSettings(has_gate=False), memory=LawMemory.start(taught))
@@ -336,7 +350,7 @@ def test_joins_are_taken_to_last_for_as_long_as_those_under_way(oldest_s: float,
     """The latest that ended took 6 s; where those under way have lasted 18 s, they will be there when the next come."""
     loop = Loop(settings=LawSettings(has_gate=False))
     loop.calm(Joins(), times=10)
-    crest = Joins(waiting=200, joining=40, joined=20, join_s=6.0, boot_s=5.0, oldest_joining_s=oldest_s)
+    crest = Joins(waiting=200, joining=40, joined=80, join_s=6.0, boot_s=5.0, oldest_joining_s=oldest_s)
     loop.calm(crest)
     loop.memory = replace(loop.memory, window=48.0)
     assert (loop.calm(crest).allowance <= 24) is (most == 24)
