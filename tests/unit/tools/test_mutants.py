@@ -117,8 +117,9 @@ def test_what_stands_beside_it_is_drawn(source: str, count: int) -> None:
 @pytest.mark.whole
 def test_pure_modules_are_those_of_the_contract_and_have_tests() -> None:
     paths = pure_modules(ROOT)
-    assert {"throttler/law/govern.py", "balloons/explain.py"} <= set(paths)
-    assert not [path for path in paths if path.startswith(("lab/", "balloons/cli/", "throttler/service/"))]
+    assert {"throttler/law/govern.py", "balloons/explain.py", "throttler/service/decide_throttles.py"} <= set(paths)
+    assert "throttler/service/throttling.py" not in paths
+    assert not [path for path in paths if path.startswith(("lab/", "balloons/cli/"))]
     assert nearest_tests(ROOT, "throttler/law/govern.py")[0] == "tests/unit/throttler/law/test_govern.py"
     assert nearest_tests(ROOT, "balloons/report/chart.py")[-1] == "tests/unit/lab/test_pictures.py"
     assert all(nearest_tests(ROOT, path) for path in paths)
