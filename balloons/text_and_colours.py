@@ -91,7 +91,7 @@ def figure(value: float, unit: str) -> str:
 
 def printable(text: str) -> str:
     """The text with every such character spelled out (`\\x1b`, `\\u202e`); line breaks too."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
     return "".join(_spelled(char) if unicodedata.category(char) in _UNSAFE else char for char in text)
 
