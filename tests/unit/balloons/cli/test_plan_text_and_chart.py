@@ -17,7 +17,6 @@ from balloons.preview.simulate import simulate
 from balloons.preview.workload_pods_and_fitting import Fitting, GangFit
 from balloons.reading.read_cluster import read_archive
 from balloons.report.document import Document, Series, read_document, series_of
-from balloons.text_and_colours import duration, share
 from throttler.kube.quantities_and_durations import count
 
 pytestmark = pytest.mark.whole
@@ -164,25 +163,7 @@ def test_a_pod_that_fits_is_one_pod_and_its_gang_has_a_name() -> None:
     assert "Gang small (1 pod) can start now, on nodes that are there." in lines
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0s"),
-        (0.5, "0.5s"),
-        (59.6, "1m"),
-        (45, "45s"),
-        (200, "3m20s"),
-        (3600, "1h00m"),
-        (1_036_200, "11d23h"),
-        (None, "never"),
-    ],
-)
-def test_durations(seconds: float | None, text: str) -> None:
-    assert duration(seconds) == text
-
-
-def test_shares_and_counts() -> None:
-    assert [share(each) for each in (0, 0.0004, 0.013, 0.25)] == ["0 %", "<0.1 %", "1.3 %", "25 %"]
+def test_counts() -> None:
     assert [count(1, "node"), count(2000, "node")] == ["1 node", "2,000 nodes"]
 
 
