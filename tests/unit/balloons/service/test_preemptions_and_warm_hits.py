@@ -49,8 +49,16 @@ def test_released_balloon_counts_as_released() -> None:
 
 def test_balloon_that_was_surplus_is_not_measured() -> None:
     seen = Preemptions()
+    assert seen.pod_changed(BALLOON, msgspec.structs.replace(BALLOON, is_terminating=True), 0.5) is None
     assert seen.pod_changed(BALLOON, None, 1.0) is None
     assert seen.pod_changed(WAITING, BOUND, 2.0) is None
+
+
+@pytest.mark.parametrize("changes", [{"node": ""}, {"is_finished": True}], ids=["not scheduled", "ended before"])
+def test_balloon_that_leaves_no_node_gives_none(changes: dict[str, object]) -> None:
+    seen, balloon = Preemptions(), msgspec.structs.replace(PREEMPTED, **changes)
+    seen.expect_release(balloon.uid, 1.0)
+    assert seen.pod_changed(balloon, None, 1.5) is None
 
 
 def test_pods_that_run_already_take_nothing() -> None:
@@ -60,6 +68,7 @@ def test_pods_that_run_already_take_nothing() -> None:
     assert seen.pod_changed(BOUND, msgspec.structs.replace(BOUND, is_ready=True), 2.0) is None
     daemon = msgspec.structs.replace(BOUND, kind=PodKind.DAEMON)
     assert seen.pod_changed(None, daemon, 2.5) is None
+    assert seen.pod_changed(BOUND, None, 2.7) is None
     assert seen.pod_changed(None, BOUND, 3.0) == Taken(2.0)
 
 
@@ -68,6 +77,21 @@ def test_node_that_nobody_takes_is_forgotten() -> None:
     seen.pod_changed(PREEMPTED, None, 0.0)
     seen.prune(FORGET_S)
     assert seen.pod_changed(WAITING, BOUND, FORGET_S + 1) is None
+
+
+def test_node_that_is_taken_late_is_still_measured() -> None:
+    seen = Preemptions()
+    seen.pod_changed(PREEMPTED, None, 10.0)
+    seen.prune(FORGET_S + 9)
+    assert seen.pod_changed(WAITING, BOUND, FORGET_S + 9) == Taken(FORGET_S - 1)
+
+
+@pytest.mark.parametrize(("pruned_s", "told"), [(9.0, GaveWay(Leaving.RELEASED)), (10.0, None)])
+def test_release_that_comes_to_nothing_is_forgotten_in_time(pruned_s: float, told: GaveWay | None) -> None:
+    seen = Preemptions()
+    seen.expect_release(BALLOON.uid, 10.0)
+    seen.prune(FORGET_S + pruned_s)
+    assert seen.pod_changed(BALLOON, None, FORGET_S + 10.0) == told
 
 
 def node(created_s: float) -> Node:
