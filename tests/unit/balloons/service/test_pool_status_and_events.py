@@ -225,7 +225,18 @@ def test_forgotten_pool_is_new_again() -> None:
     due(announcer, PAUSED, 1)
     due(announcer, STEADY, 2)
     announcer.forget(set())
+    assert announcer.due(100) == [], "nor is late news of it told"
     assert due(announcer, STEADY, 101) == ["Steady"]
+
+
+def test_pool_that_stays_is_not_forgotten_with_others() -> None:
+    announcer = Announcer("me")
+    assert due(announcer, PAUSED, 0, (CONFLICT,)) == ["Conflict", "Paused"]
+    due(announcer, STEADY, 1, (CONFLICT,))
+    due(announcer, PAUSED, 2, (CONFLICT,))
+    announcer.forget({KEY})
+    assert [event["reason"] for _, event in announcer.due(100)] == ["Paused"]
+    assert due(announcer, PAUSED, 200, (CONFLICT,)) == []
 
 
 def test_event_has_what_the_api_asks_for() -> None:
