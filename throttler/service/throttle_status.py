@@ -97,7 +97,7 @@ def _figures(stored: StoredThrottle, findings: Findings, wall: datetime) -> Thro
         servers=tuple(_servers(findings))[:SERVER_LIMIT],
         levers=tuple(_levers(findings))[:LEVER_LIMIT],
     )
-    if isinstance(stored, RefusedThrottle) or findings.verdict is None:
+    if findings.verdict is None:
         return status
     return _counts(status, findings, findings.verdict, wall)
 
@@ -206,9 +206,9 @@ def _readiness(stored: StoredThrottle, findings: Findings, levers: _Say) -> tupl
         return _stuck(because(StatusReason.WRITE_FAILED, problem=findings.problem))
     if stored.spec.paused:
         return (_Say("Ready", "True", main),)
-    if findings.missing and findings.is_given_up:
+    if findings.is_given_up:
         return _stuck(main)
-    if findings.missing or findings.verdict is None:
+    if findings.verdict is None:
         return (_Say("Ready", "Unknown", main), _Say("Reconciling", "True", main))
     if levers.status == "False":
         return _stuck(levers.why)
