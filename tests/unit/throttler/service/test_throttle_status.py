@@ -135,6 +135,17 @@ def test_servers_and_levers_are_listed_by_name() -> None:
     assert told["LeversConfirmed"].startswith("b Lost: ")
 
 
+@pytest.mark.parametrize(
+    ("levers", "words"),
+    [((), "the throttle uses no lever"), ((lever(LeverState.CONFIRMED),), "1 lever is in force or given back")],
+)
+def test_levers_of_which_there_is_nothing_to_say_are_told_in_few_words(
+    levers: tuple[LeverDecision, ...], words: str
+) -> None:
+    status = written(stored(), found(levers=levers))
+    assert [each.message for each in status.conditions if each.type == "LeversConfirmed"] == [words]
+
+
 def test_node_groups_of_which_nothing_tells_whose_they_are_are_named() -> None:
     groups = ("asg-1", "https://compute.test/zones/z/instanceGroups/mig-2")
     status = written(stored(), found(levers=(lever(LeverState.CONFIRMED),), guessed_groups=groups))
@@ -222,6 +233,17 @@ def test_no_server_has_been_read_where_only_own_requests_were_heard_of() -> None
     assert signals_condition(own_requests(0)) == ("False", "no API server has been read: nothing has answered yet")
 
 
+def test_a_server_that_never_answered_is_named_with_what_it_lacks() -> None:
+    status = written(stored(), found(signals=Signals(silent=(SILENT,))))
+    told = [each.message for each in status.conditions if each.type == "SignalsFresh"]
+    assert told == ["no API server has been read: 10.0.0.3:6443: no answer within 8 s"]
+
+
+def test_the_slowest_source_says_how_old_a_reading_may_be() -> None:
+    slow = replace(FRESH, server="10.0.0.2:6443", span_s=40.0)
+    assert signals_condition(FRESH, slow) == ("True", "2 of 2 API servers gave a usable reading within 60 s")
+
+
 def test_an_index_below_the_baseline_is_told_as_it_is() -> None:
     assert written(stored(), found(verdict=verdict(index=0.4))).index == "0.4"
 
@@ -251,6 +273,12 @@ def test_pending_lever_leaves_confirmed_as_it_was() -> None:
     first = written(stored(), found(levers=(lever(LeverState.CONFIRMED),)))
     moved = written(stored(first), found(levers=(lever(LeverState.PENDING),)))
     assert conditions(moved)["LeversConfirmed"] == "True"
+
+
+def test_a_lever_that_was_never_confirmed_stays_unknown_while_it_is_pending() -> None:
+    first = written(stored(), found(levers=(lever(LeverState.PENDING),)))
+    later = written(stored(first), found(levers=(lever(LeverState.PENDING),), joins=Joins(waiting=1)))
+    assert conditions(later) == {**GOOD, "LeversConfirmed": "Unknown"}
 
 
 def test_nothing_decided_keeps_the_figures() -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import msgspec
+import pytest
 
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.api.throttle import LeverStatus, ThrottleStatus
@@ -60,6 +61,23 @@ def test_a_lever_that_breaks_is_told_and_one_that_an_earlier_process_told_is_not
         ThrottleStatus(phase="Idle"), levers=(LeverStatus(name=LOST.name, state=LOST.state.value),)
     )
     assert ThrottleAnnouncer("me").due(turn, stored, 0.0, WALL) == []
+
+
+def test_a_broken_lever_is_told_once_and_one_that_is_in_force_never() -> None:
+    announcer, stored = ThrottleAnnouncer("me"), ThrottleStatus(phase="Idle")
+    turn = a_turn(IDLE, Phase.IDLE, LOST, replace(LOST, name="NodePool/a", state=LeverState.CONFIRMED))
+    (told,) = announcer.due(turn, stored, 0.0, WALL)
+    assert told["note"].startswith("CapacityQuota/q: somebody deleted the quota")
+    assert announcer.due(turn, stored, 100.0, WALL) == []
+
+
+@pytest.mark.parametrize(("known", "told"), [((), ["Starting", "QuotaLost"]), (("default",), [])])
+def test_a_throttle_that_is_gone_is_forgotten_and_no_other(known: tuple[str, ...], told: list[str]) -> None:
+    announcer, stored = ThrottleAnnouncer("me"), ThrottleStatus(phase="Idle")
+    turn = a_turn(STARTING, Phase.SLOW_START, LOST)
+    announcer.due(turn, stored, 0.0, WALL)
+    announcer.forget(known)
+    assert [event["reason"] for event in announcer.due(turn, stored, 100.0, WALL)] == told
 
 
 def test_levers_that_break_together_are_told_together_and_by_name() -> None:
