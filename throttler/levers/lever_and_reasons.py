@@ -352,7 +352,9 @@ class Lever(ABC, Generic[Settings, Remembered]):
         return own
 
 
-EVERYTHING_BACK = LeverBudget(existing=0, booting=0, allowance=0, admit=0, waiting=0, may_move=True, is_stopping=True)
+NOTHING_MOVES = LeverBudget(existing=0, booting=0, allowance=0, admit=0, waiting=0, may_move=False)
+"""Nothing is known, so nothing starts."""
+EVERYTHING_BACK = replace(NOTHING_MOVES, may_move=True, is_stopping=True)
 """With it a lever hands back all that it holds."""
 ANY_TIME = Clocks(0.0, 0.0)
 """For a lever that hands back: then no time counts."""

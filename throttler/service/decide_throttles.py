@@ -4,6 +4,7 @@ The API servers are one for all throttles, so each throttle's law sees the joins
 the cluster. What may be asked for or let in is then shared by max-min fairness over what each throttle waits for.
 """
 
+import math
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ from throttler.law.law_memory import LawMemory, Learned, learned_of, learned_of_
 from throttler.law.settings import UNLIMITED, LawSettings, law_settings
 from throttler.law.verdict import Phase, Verdict
 from throttler.levers.lever_and_reasons import (
+    NOTHING_MOVES,
     STALE_VIEW_S,
     TURN_S,
     Lane,
@@ -144,10 +146,10 @@ class LastJoins:
 
 @dataclass(frozen=True, slots=True)
 class PaceLeft:
-    """What is left of a throttle's own `pace.maxPerMinute`, in machines; None: nothing was taken yet."""
+    """What is left of a throttle's own `pace.maxPerMinute`, in machines; without an end while nothing was taken."""
 
-    to_order: float | None = None
-    to_let_in: float | None = None
+    to_order: float = math.inf
+    to_let_in: float = math.inf
 
     def after(self, per_minute: int, last: LastJoins, joins: Joins, now_s: float) -> Self:
         """With what has come since the last count, and less what was ordered and let in since then."""
@@ -205,7 +207,7 @@ class Turn:
     @property
     def is_busy(self) -> bool:
         """Whether anything waits or is in flight."""
-        return self.findings.joins.waiting > 0 or self.findings.joins.in_flight > 0
+        return bool(self.findings.joins.waiting or self.findings.joins.in_flight)
 
 
 Memories = Mapping[str, ThrottleMemory]
@@ -256,10 +258,10 @@ def decide_throttles(
     joins = _Joins(now_s, cases, by_name, laws)
     turns, after = [], {}
     for throttle in stored:
-        case, counted = cases.get(throttle.metadata.name), counts.get(throttle.metadata.name)
-        if case is None or counted is None:
+        if (case := cases.get(throttle.metadata.name)) is None:
             turns.append(Turn(stored=throttle, findings=Findings(now_s=now_s, missing=view.missing)))
             continue
+        counted = counts[case.name]
         failure = next((one for one in (counted, judged.get(case.name)) if isinstance(one, _Failure)), None)
         result = _tried(partial(_turn, case, view, joins)) if failure is None else failure
         turn, memory = _failed(case, view, result) if isinstance(result, _Failure) else result
@@ -286,14 +288,14 @@ class _Case:
     rules: JoinRules
     growth: tuple[PoolGrowth, ...]
     memory: ThrottleMemory
-    older: tuple[JoinThrottle, ...] = ()
-    groups: GroupsOf | None = None
-    is_given_up: bool = False
-    is_alone: bool = True
-    covered_by: str = ""
+    older: tuple[JoinThrottle, ...]
+    groups: GroupsOf | None
+    is_given_up: bool
+    is_alone: bool
+    covered_by: str
     """As of Findings. Such a throttle counts the joins of its nodes as if it were alone, and adds no machine to those
     of all."""
-    held_by_older: frozenset[str] = frozenset()
+    held_by_older: frozenset[str]
     """Pods (by uid) that the gate of one holds which comes first: they are that one's to let go, and no demand here."""
 
     @property
@@ -432,7 +434,7 @@ def _case(
     covered_by, status = next(covering, ""), view.world.autoscaler
     if covered_by and groups and status:
         groups = share_groups(status, view.world.nodes.values(), [throttle])
-    held = [pod for pod in view.scene.unplaced if is_held(pod)] if rules.gate and older else []
+    held = [pod for pod in view.scene.unplaced if is_held(pod)] if rules.gate else []
     free = {pod.uid for pod in SCHEDULING_GATES.free_of(older, held)}
     return _Case(
         throttle,
@@ -461,7 +463,8 @@ def _count(case: _Case, view: TickView) -> _Counted:
     wanted = sum(pool.lacking for pool in case.growth)
     gates, at_once = SCHEDULING_GATES.remembered(case.memory.levers), frozenset[str]()
     scene = _without(view.scene, case.held_by_older)
-    if case.rules.gate and not case.is_idle:
+    holds_pods = case.rules.gate and not case.is_idle
+    if holds_pods:
         no_demand = case.memory.joins.search.hopeless | case.memory.joins.served
         at_once = SCHEDULING_GATES.at_once(case.rules, _without(scene, no_demand), gates)
     world = replace(
@@ -482,9 +485,9 @@ def _count(case: _Case, view: TickView) -> _Counted:
     joins, memory = count_joins(world, case.memory.joins, rules, now_s)
     pilot = ""
     waiting = memory.released - memory.search.hopeless - memory.served - at_once
-    if case.rules.gate and not case.is_idle and memory.search.is_unanswered(waiting):
+    if holds_pods and memory.search.is_unanswered(waiting):
         pilot = SCHEDULING_GATES.pilot(case.rules, _without(scene, at_once), gates, memory.released)
-        joins = replace(joins, urgent=max(joins.urgent, 1 if pilot else 0))
+        joins = replace(joins, urgent=max(joins.urgent, int(pilot != "")))
     may_order, may_let_in, pace, law = UNLIMITED, UNLIMITED, PaceLeft(), law_settings(spec, view.world.daemon_sets)
     if not case.is_alone:
         law = replace(law, max_in_flight=UNLIMITED, max_per_min=None)
@@ -492,7 +495,7 @@ def _count(case: _Case, view: TickView) -> _Counted:
         if spec.pace.max_per_minute is not None:
             last = case.memory.last or LastJoins.of(joins, now_s)
             pace = case.memory.pace.after(spec.pace.max_per_minute, last, joins, now_s)
-            may_order, may_let_in = min(may_order, int(pace.to_order or 0)), int(pace.to_let_in or 0)
+            may_order, may_let_in = min(may_order, int(pace.to_order)), int(pace.to_let_in)
     reserved = max(0, min(joins.urgent, spec.reserved.nodes - joins.in_flight, may_order))
     return _Counted(joins, memory, at_once, pilot, pace, law, may_order, may_let_in, reserved)
 
@@ -525,7 +528,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         )
         allowance = asked if view.may_move else 0
         memory = replace(memory, law=law, index=verdict.index)
-        spare = max(0, min(verdict.spare, own.may_order - allowance))
+        spare = min(verdict.spare, own.may_order - allowance)
         verdict = replace(verdict, allowance=allowance, spare=spare)
     room = _room(case, view, verdict, joins)
     no_demand = own.memory.search.hopeless | own.memory.served
@@ -556,7 +559,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         guessed_groups=case.groups.guessed if case.groups else (),
         covered_by=case.covered_by,
         unpaced_pools=unpaced_pools(view.scene.of(NodePool), case.throttle, joins.pacing(case.name)),
-        is_autoscaler_silent=own.joins.booting_by_groups > 0 and _is_silent(case, view),
+        is_autoscaler_silent=bool(own.joins.booting_by_groups) and _is_silent(case, view),
     )
     gates = SCHEDULING_GATES.remembered(levers)
     let_go = (gates.released - SCHEDULING_GATES.remembered(memory.levers).released) | gates.at_once
@@ -613,11 +616,10 @@ def _lane(case: _Case, room: LeverBudget, taken: int = 0) -> Lane | None:
     # Balloons that an earlier allowance let out: of these, as many as nodes are waited for at all may still have no
     # machine on its way.
     free = max(0, room.allowance - taken - min(granted, room.waiting))
-    return Lane(nodes, free if room.may_move else 0, is_shut)
+    return Lane(nodes, free, is_shut)
 
 
 def _failed(case: _Case, view: TickView, failure: _Failure) -> tuple[Turn, ThrottleMemory]:
     """A throttle that could not be decided: nothing is written for it, and its pools start nothing new."""
     findings = Findings(now_s=view.scene.moment.now_s, missing=view.missing, problem=failure.words)
-    still = LeverBudget(existing=0, booting=0, allowance=0, admit=0, waiting=0, may_move=False)
-    return Turn(stored=case.throttle, findings=findings, lane=_lane(case, still)), case.memory
+    return Turn(stored=case.throttle, findings=findings, lane=_lane(case, NOTHING_MOVES)), case.memory

@@ -503,4 +503,4 @@ def test_what_one_throttle_has_in_flight_uses_up_no_other_ones_bound() -> None:
 def test_a_machine_that_was_ordered_and_lost_between_two_looks_was_ordered_all_the_same() -> None:
     last, joins = LastJoins(Joins(), 100.0), Joins(booting=3, lost=2)
     full = PaceLeft().after(60, last, Joins(), 110.0)
-    assert PaceLeft().after(60, last, joins, 110.0) == PaceLeft(full.to_order - 5, full.to_let_in)  # type: ignore[operator]
+    assert PaceLeft().after(60, last, joins, 110.0) == PaceLeft(full.to_order - 5, full.to_let_in)
