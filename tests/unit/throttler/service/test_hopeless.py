@@ -15,6 +15,7 @@ from tests.unit.throttler.service.throttle_scene import WALL_S as EPOCH_S
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.demand import ORDERS_ALL_S, SEARCH_S
+from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
@@ -39,8 +40,11 @@ def machine(name: str) -> tuple[Node, tuple[Pod, ...]]:
 class Plant:
     """One NodePool, and a Karpenter that takes up every ceiling and orders only what the test says."""
 
-    def __init__(self, *unplaced: Pod) -> None:
+    def __init__(self, *unplaced: Pod, throttle: JoinThrottle = THROTTLE) -> None:
+        self.throttle = throttle
         self.unplaced = unplaced
+        self.groups: tuple[NodeGroup, ...] = ()
+        self.age_s = 0.0
         self.claims: tuple[NodeClaim, ...] = ()
         self.nodes = ["old"]
         self.pool = OwnedObject(pool_body({"cpu": "1000"}))
@@ -56,9 +60,10 @@ class Plant:
             pods=[pod for name in self.nodes for pod in machine(name)[1]],
             claims=self.claims,
             unplaced=self.unplaced,
+            autoscaler=AutoscalerStatus(self.groups, EPOCH_S + self.now_s) if self.groups else None,
         )
-        view = a_view(self.now_s, world, scene={"limited": (self.pool.pool(),)})
-        (turn,), self.memories = decide_throttles((THROTTLE,), view, self.memories)
+        view = a_view(self.now_s, world, scene={"limited": (self.pool.pool(),)}, age_s=self.age_s)
+        (turn,), self.memories = decide_throttles((self.throttle,), view, self.memories)
         for write in turn.lever_writes:
             self.pool.carry_out(write)
             if self.is_there:
@@ -130,7 +135,16 @@ def replace_pod(plant: Plant) -> None:
     plant.unplaced = (pending("again", owner="lost"),)
 
 
-@pytest.mark.parametrize("change", [raise_limit, order, replace_pod])
+def repair_pool(plant: Plant) -> None:
+    assert plant.pool.body is not None
+    plant.pool.body["status"]["conditions"] = [{"type": "NodeClassReady", "status": "True"}]
+
+
+def add_group(plant: Plant) -> None:
+    plant.groups = (NodeGroup("new"),)
+
+
+@pytest.mark.parametrize("change", [raise_limit, repair_pool, add_group, order, replace_pod])
 def test_it_hopes_again_when_the_pod_the_pool_or_the_autoscaler_gives_reason(change: Callable[[Plant], None]) -> None:
     plant = at_rest(HOPELESS)
     change(plant)
@@ -163,10 +177,13 @@ def test_more_than_a_window_of_such_pods_does_not_take_the_ceiling_away() -> Non
 
 
 @pytest.mark.whole
-def test_nobody_is_given_up_while_karpenter_is_away() -> None:
-    plant = Plant(HOPELESS)
+@pytest.mark.parametrize("more", [{}, {"schedulingGates": {}}], ids=["", "gates as well"])
+@pytest.mark.parametrize("changes", [{"is_there": False}, {"age_s": 31.0}], ids=["Karpenter", "the view"])
+def test_nobody_is_given_up_while_karpenter_or_the_view_is_away(changes: dict[str, Any], more: dict[str, Any]) -> None:
+    levers = {"nodePoolLimits": {"names": ["default"]}, **more}
+    plant = Plant(HOPELESS, throttle=a_throttle(nodes={"matchLabels": {"pool": "a"}}, levers=levers))
     plant.looks(2 * LOOK_S)
-    plant.is_there = False
+    plant.__dict__.update(changes)
     turn = plant.looks(3600)
     assert (turn.findings.joins.waiting, turn.findings.joins.hopeless) == (1, 0)
     assert plant.has_ceiling
