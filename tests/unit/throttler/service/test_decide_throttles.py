@@ -1,6 +1,8 @@
 """One tick of all throttles, on values."""
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -17,7 +19,7 @@ from tests.unit.throttler.joins.cluster import (
     daemons_on,
     pending,
 )
-from tests.unit.throttler.service.throttle_scene import QUOTAS_SERVED, a_pool, a_throttle, a_view, refused
+from tests.unit.throttler.service.throttle_scene import QUOTAS_SERVED, a_pool, a_throttle, a_view, calm, refused
 from throttler.api.throttle import LearnedStatus, ThrottleStatus
 from throttler.api.throttle_rules import StoredThrottle
 from throttler.joins.count_joins import count_joins
@@ -27,14 +29,17 @@ from throttler.kube.karpenter import NodePool
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.kube.taints import Taint, Toleration
 from throttler.law.govern import govern
+from throttler.law.verdict import Phase
 from throttler.levers.lever_and_reasons import THROTTLE_LABEL, Lane, LeverState, PoolGrowth
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.decide_throttles import LastJoins, Memories, PaceLeft, TickView, Turn, decide_throttles
+from throttler.signals.reading import Signals
 
 A, B = LabelSelector({"pool": "a"}), LabelSelector({"pool": "b"})
 NOT_A = {"matchExpressions": [{"key": "pool", "operator": "NotIn", "values": ["a"]}]}
 PODS = tuple(pending(f"p{i}") for i in range(60))
+GATED = tuple(pending(f"g{at}", gates=(PACED_GATE,), is_gated=True, is_tried=False) for at in range(5))
 LIMITS: dict[str, Any] = {
     "nodes": {"matchLabels": {"pool": "a"}},
     "levers": {"nodePoolLimits": {}},
@@ -75,6 +80,12 @@ def test_what_waits_is_met_with_a_ceiling_at_once() -> None:
     assert turn.findings.joins.waiting == 60
     assert turn.lever_writes
     assert turn.is_busy
+
+
+def test_a_throttle_is_busy_for_as_long_as_machines_are_on_their_way() -> None:
+    story = Story(a_throttle(**LIMITS))
+    told = [story.after(10, world=waiting(*claims, unplaced=()))[0].is_busy for claims in ((), ("c1",), ())]
+    assert told == [False, True, False]
 
 
 PACED = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
@@ -159,24 +170,27 @@ def test_nothing_moves_while_the_view_is_incomplete() -> None:
     (turn,) = story.after(5, world=waiting(), scene={"limited": (a_pool(),)}, missing=("nodeclaims",))
     assert turn.findings.verdict is None
     assert turn.findings.missing == ("nodeclaims",)
+    assert turn.findings.problem == ""
     assert not turn.lever_writes
     assert turn.lane is not None
     assert turn.lane.allowance == 0
 
 
-def test_nothing_more_is_granted_on_an_old_view() -> None:
+@pytest.mark.parametrize(("age_s", "is_granted"), [(30.0, True), (31.0, False)])
+def test_nothing_more_is_granted_on_an_old_view(age_s: float, *, is_granted: bool) -> None:
     story = Story(a_throttle(**LIMITS))
     story.after(0, world=waiting(unplaced=()), scene={"limited": (a_pool(),)})
-    (turn,) = story.after(5, world=waiting(), scene={"limited": (a_pool(),)}, age_s=31.0)
+    (turn,) = story.after(5, world=waiting(), scene={"limited": (a_pool(),)}, age_s=age_s)
     assert turn.findings.verdict is not None
-    assert turn.findings.verdict.allowance == 0
+    assert (turn.findings.verdict.allowance > 0) is is_granted
 
 
 @pytest.mark.parametrize("how", ["paused", "dryRun"])
 def test_a_throttle_that_is_paused_or_tries_things_out_gives_everything_back(how: str) -> None:
     story = Story(a_throttle(**{**LIMITS, how: True}))
     turn = grown(story)
-    assert turn.findings.verdict is not None, "it still shows what it would do"
+    assert turn.findings.verdict is not None
+    assert (turn.findings.verdict.allowance > 0) is (how == "dryRun"), "a dry run still shows what it would do"
     assert [lever.state for lever in turn.findings.levers] == [LeverState.HANDED_BACK]
     assert turn.lane is None
 
@@ -201,17 +215,16 @@ def test_headroom_grows_by_the_allowance_less_what_was_let_out() -> None:
 def test_headroom_gets_what_gates_leave_of_the_allowance(ceiling: dict[str, Any]) -> None:
     """Both were given all of it, so that a window of 8 was filled with 16 machines at once."""
     story = Story(a_throttle(**{**LIMITS, "levers": {"schedulingGates": {}, **ceiling}}))
-    gated = tuple(pending(f"g{at}", gates=(PACED_GATE,), is_gated=True, is_tried=False) for at in range(5))
     more: dict[str, Any] = {"scene": {"limited": (a_pool(),)}, "growth": (PoolGrowth(A, 30, 0),)}
     story.after(0, world=waiting(unplaced=()))
-    (turn,) = story.after(10, world=waiting(unplaced=gated), **more)
+    (turn,) = story.after(10, world=waiting(unplaced=GATED), **more)
     assert turn.findings.verdict is not None
     assert turn.lane is not None
     assert len([write for write in turn.lever_writes if write.kind == "Pod"]) == 5
     assert turn.lane.allowance == turn.findings.verdict.allowance - 5 > 0
-    (turn,) = story.after(2, world=waiting(unplaced=tuple(pending(pod.key.name) for pod in gated)), **more)
+    (turn,) = story.after(2, world=waiting(unplaced=tuple(pending(pod.key.name) for pod in GATED)), **more)
     assert turn.lane is not None
-    assert turn.lane.allowance <= 3, "they are not ordered yet"
+    assert turn.lane.allowance == 3, "they are not ordered yet"
 
 
 def test_headroom_is_not_paced_where_the_throttle_says_so() -> None:
@@ -242,6 +255,9 @@ def test_a_lane_is_shut_while_nothing_may_be_ordered_and_no_machine_is_on_its_wa
         lane = lane_of(LIMITS, world)
         assert lane is not None
         assert not lane.is_shut
+    one = lane_of(LIMITS, a_world(), growth=(PoolGrowth(A, 1, 1),))
+    assert one is not None
+    assert not one.is_shut, "a ceiling stands open for more than the one that waits"
 
 
 def test_a_lane_is_shut_while_ceilings_cannot_be_raised() -> None:
@@ -265,12 +281,13 @@ def test_a_ceiling_shuts_also_where_balloons_are_not_paced() -> None:
 
 def test_a_pool_grows_in_the_lane_of_the_oldest_throttle_that_paces_its_nodes() -> None:
     old = a_throttle("old", nodes={"matchLabels": {"pool": "a"}})
+    other = a_throttle("other", nodes={"matchLabels": {"pool": "b"}})
     new = a_throttle("new", created="2026-02-01T00:00:00Z")
-    story = Story(old, new)
+    story = Story(old, other, new)
     story.after(0)
-    turns = story.after(5, growth=(PoolGrowth(A, 7, 0), PoolGrowth(B, 3, 0)))
-    assert [turn.findings.joins.waiting for turn in turns] == [7, 3]
-    assert [turn.lane.nodes for turn in turns if turn.lane] == [LabelSelector({"pool": "a"}), LabelSelector()]
+    turns = story.after(5, growth=(PoolGrowth(A, 7, 0), PoolGrowth(LabelSelector({"pool": "c"}), 3, 0)))
+    assert [turn.findings.joins.waiting for turn in turns] == [7, 0, 3]
+    assert [turn.lane.nodes for turn in turns if turn.lane] == [A, B, LabelSelector()]
 
 
 def test_a_pool_that_names_its_nodes_by_expressions_is_demand_of_the_throttle_that_paces_them() -> None:
@@ -363,17 +380,21 @@ def test_a_throttle_that_cannot_be_read_changes_nothing_for_others() -> None:
     assert turns[1] == alone
 
 
-def test_a_throttle_whose_decision_fails_stands_still_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", [count_joins, govern])
+def test_a_throttle_whose_decision_fails_stands_still_and_says_so(
+    step: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fragile(*given: Any) -> Any:
-        if given[3].window_max == 3:
+        if getattr(given[2], "nodes", None) == B or getattr(given[3], "window_max", None) == 3:
             raise ValueError("odd figure")
-        return govern(*given)
+        return step(*given)
 
-    monkeypatch.setattr("throttler.service.decide_throttles.govern", fragile)
+    monkeypatch.setattr(f"throttler.service.decide_throttles.{step.__name__}", fragile)
     story = Story(a_throttle("odd", window={"max": 3}, nodes={"matchLabels": {"pool": "b"}}), a_throttle(**LIMITS))
     story.after(0, world=waiting(unplaced=()), scene={"limited": (a_pool(),)})
     turns = story.after(10, world=waiting(), scene={"limited": (a_pool(),)})
     assert "odd figure" in turns[0].findings.problem
+    assert turns[0].lane == Lane(B, 0)
     assert turns[1].lever_writes
 
 
@@ -386,22 +407,25 @@ def test_joins_of_a_throttle_that_cannot_be_counted_take_part_for_a_while(monkey
         return count(*given)
 
     is_broken = False
-    seen: list[int] = []
+    seen: list[tuple[int, int, int]] = []
 
     def told(*given: Any) -> Any:
-        seen.append(given[1].in_flight)
+        seen.append((given[1].in_flight, given[1].waiting, given[1].urgent))
         return govern(*given)
 
     monkeypatch.setattr("throttler.service.decide_throttles.count_joins", fragile)
     monkeypatch.setattr("throttler.service.decide_throttles.govern", told)
     story = Story(a_throttle("odd", nodes={"matchLabels": {"pool": "a"}}), a_throttle("sound"))
+    more: dict[str, Any] = {"growth": (PoolGrowth(A, 4, 0),)}
     story.after(0, world=waiting(unplaced=()))
-    story.after(10, world=waiting("c1", "c2", "c3", unplaced=()))
+    story.after(10, world=waiting("c1", "c2", "c3", unplaced=()), **more)
+    assert seen[-1] == (3, 1, 0)
     is_broken = True
-    story.after(10, world=waiting("c1", "c2", "c3", unplaced=()))
-    assert seen[-1] == 3
-    story.after(301, world=waiting("c1", "c2", "c3", unplaced=()))
-    assert seen[-1] == 0
+    for seconds in (10, 290):
+        story.after(seconds, world=waiting("c1", "c2", "c3", unplaced=()), **more)
+        assert seen[-1] == (3, 0, 0), "it waits for nothing: nobody knows for what"
+    story.after(1, world=waiting("c1", "c2", "c3", unplaced=()), **more)
+    assert seen[-1] == (0, 0, 0)
 
 
 def test_a_throttle_that_tries_things_out_shows_what_it_would_allow_and_takes_nothing_from_others() -> None:
@@ -446,6 +470,8 @@ def test_machines_of_one_node_group_boot_for_one_throttle() -> None:
     turns = story.after(1, world=a_world(*there, autoscaler=unknown))
     assert [turn.findings.joins.booting for turn in turns] == [5, 0]
     assert [turn.findings.guessed_groups for turn in turns] == [("new",), ()]
+    turns = story.after(1, world=a_world(autoscaler=unknown), missing=("nodes",))
+    assert [turn.findings.guessed_groups for turn in turns] == [(), ()], "nobody knows before all nodes are seen"
 
 
 def test_machines_of_a_node_group_boot_for_a_later_throttle_of_these_nodes_as_well() -> None:
@@ -500,7 +526,123 @@ def test_what_one_throttle_has_in_flight_uses_up_no_other_ones_bound() -> None:
     assert own.verdict.allowance + own.verdict.spare <= 4
 
 
-def test_a_machine_that_was_ordered_and_lost_between_two_looks_was_ordered_all_the_same() -> None:
-    last, joins = LastJoins(Joins(), 100.0), Joins(booting=3, lost=2)
-    full = PaceLeft().after(60, last, Joins(), 110.0)
-    assert PaceLeft().after(60, last, joins, 110.0) == PaceLeft(full.to_order - 5, full.to_let_in)
+BEFORE = Joins(booting=5, held=4, joining=3, joined=2, lost=1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "ordered", "let_in"),
+    [
+        ({}, 0, 0),
+        ({"booting": 7}, 2, 0),
+        ({"booting": 4, "held": 5}, 0, 0),
+        ({"held": 3, "joining": 4}, 0, 1),
+        ({"joining": 1, "joined": 4}, 0, 0),
+        ({"booting": 7, "lost": 3}, 4, 0),
+        ({"booting": 4, "lost": 2}, 0, 0),
+        ({"booting": 2, "joining": 1}, 0, 0),
+        ({"booting": 50, "joining": 50}, 10, 4),
+    ],
+)
+def test_a_pace_pays_for_what_was_ordered_and_let_in_since_the_last_look(
+    changes: dict[str, int], ordered: int, let_in: int
+) -> None:
+    """A machine that was ordered and lost between two looks was ordered all the same."""
+    left = PaceLeft(10.0, 4.0).after(60, LastJoins(BEFORE, 100.0), replace(BEFORE, **changes), 100.0)
+    assert left == PaceLeft(10.0 - ordered, 4.0 - let_in)
+
+
+@pytest.mark.parametrize(("per_minute", "most"), [(60, PaceLeft(15.0, 5.0)), (3, PaceLeft(1.0, 1.0))])
+def test_a_pace_collects_until_the_autoscaler_looks_and_no_longer(per_minute: int, most: PaceLeft) -> None:
+    last = LastJoins(Joins(), 100.0)
+    assert PaceLeft().after(per_minute, last, Joins(), 100.0) == most
+    assert PaceLeft(0.0, 0.0).after(per_minute, last, Joins(), 200.0) == most
+    per_s = per_minute / 60
+    assert PaceLeft(0.0, 0.0).after(per_minute, last, Joins(), 101.0) == PaceLeft(per_s, per_s)
+
+
+def test_machines_that_were_seen_before_a_gap_in_the_view_are_not_paid_for_again() -> None:
+    story = Story(a_throttle("slow", pace={"maxPerMinute": 60}, **LIMITS), a_throttle("other", **OTHER))
+    world = waiting(*(f"c{at}" for at in range(4)))
+    told = []
+    for missing in ((), (), ("nodes",), ()):
+        verdict = story.after(1, world=world, missing=missing)[0].findings.verdict
+        told.append(verdict.allowance if verdict else 0)
+    assert told[3] >= told[1] > 0
+
+
+def test_a_dry_run_alone_shows_what_the_throttle_would_allow_if_it_acted() -> None:
+    asked = []
+    for how in ({}, {"dryRun": True}):
+        story = Story(a_throttle(pace={"maxPerMinute": 6}, **{**LIMITS, **how}))
+        verdicts = [
+            story.after(5, world=waiting(*claims))[0].findings.verdict
+            for claims in ((), (), ("c1", "c2"), ("c1", "c2"))
+        ]
+        asked.append([verdict.allowance for verdict in verdicts if verdict])
+    assert asked[0] == asked[1]
+    assert min(asked[0]) == 0 < max(asked[0])
+
+
+def test_a_throttle_whose_servers_refuse_requests_orders_nothing_though_others_see_calm_ones() -> None:
+    """Each names its own sources."""
+    story = Story(a_throttle("default", **LIMITS), a_throttle("other", **OTHER))
+    for _ in range(4):
+        now_s = story.now_s + 5
+        (reading,) = calm(now_s).readings
+        signals = {"default": Signals(readings=(replace(reading, errors=100.0),)), "other": calm(now_s)}
+        more: dict[str, Any] = {"signals": signals, "growth": (PoolGrowth(A, 30, 0), PoolGrowth(B, 30, 0))}
+        braked, other = (turn.findings.verdict for turn in story.after(5, world=a_world(*FULL[:4]), **more))
+    assert braked is not None
+    assert other is not None
+    assert (braked.phase, braked.allowance) == (Phase.BRAKE, 0)
+    assert other.allowance > 0
+
+
+CEILING_OF_A = {"nodes": {"matchLabels": {"pool": "a"}}, "levers": {"nodePoolLimits": {}}}
+
+
+@pytest.mark.parametrize(
+    ("other", "has_ceiling"),
+    [
+        (CEILING_OF_A, True),
+        ({**CEILING_OF_A, "dryRun": True}, False),
+        ({**CEILING_OF_A, "nodes": {"matchLabels": {"pool": "b"}}}, False),
+        ({"nodes": {"matchLabels": {"pool": "a"}}}, False),
+    ],
+    ids=["a ceiling", "a dry run", "of other nodes", "no ceiling"],
+)
+def test_pods_that_gates_let_go_are_in_flight_where_no_ceiling_bounds_them(
+    other: dict[str, Any], *, has_ceiling: bool
+) -> None:
+    gates = a_throttle("default", nodes={"matchLabels": {"pool": "a"}}, levers={"schedulingGates": {}})
+    story = Story(gates, a_throttle("other", **other))
+    story.after(0, world=waiting(unplaced=()))
+    turn, _ = story.after(10, world=waiting(unplaced=GATED))
+    assert len(turn.lever_writes) == 5
+    turn, _ = story.after(2, world=waiting(unplaced=tuple(pending(pod.key.name) for pod in GATED)))
+    assert turn.findings.joins.in_flight == (0 if has_ceiling else 5)
+
+
+def test_pods_that_a_later_throttle_of_the_same_nodes_lets_go_fill_the_window_of_all() -> None:
+    window = {"initial": 5, "min": 5, "max": 5}
+    later = a_throttle("default", nodes={"matchLabels": {"pool": "a"}}, levers={"schedulingGates": {}}, window=window)
+    story = Story(a_throttle("first", window=window), later)
+    story.after(0, world=waiting(unplaced=()))
+    _, turn = story.after(10, world=waiting(unplaced=GATED))
+    assert len(turn.lever_writes) == 5
+    world = waiting(unplaced=tuple(pending(pod.key.name) for pod in GATED))
+    first, _ = story.after(2, world=world, growth=(PoolGrowth(B, 10, 0),))
+    assert first.lane is not None
+    assert first.lane.allowance == 0
+
+
+@pytest.mark.parametrize("how", [{}, {"dryRun": True}, {"paused": True}])
+@pytest.mark.parametrize(("beside", "unpaced"), [({}, ()), ({"dryRun": True}, ("pool-b",))])
+def test_a_pool_is_unpaced_that_no_throttle_moves_or_would_move_if_this_one_acted(
+    how: dict[str, bool], beside: dict[str, bool], unpaced: tuple[str, ...]
+) -> None:
+    nodes = {"matchLabels": {"pool": "a"}}
+    own, other = ({"nodePoolLimits": {"names": [name]}} for name in ("pool-a", "pool-b"))
+    story = Story(a_throttle(nodes=nodes, levers=own, **how), a_throttle("other", nodes=nodes, levers=other, **beside))
+    turn, _ = story.after(0, scene={"limited": (a_pool(), a_pool("pool-b"))})
+    assert turn.findings.unpaced_pools == unpaced
