@@ -293,6 +293,11 @@ def test_nothing_decided_keeps_the_figures() -> None:
     )
 
 
+def test_a_paused_throttle_says_so_whatever_the_law_found() -> None:
+    status = written(stored(paused=True), found())
+    assert (status.phase, status.because) == ("Paused", "Paused")
+
+
 def test_a_view_that_was_given_up_is_no_reason_to_wait() -> None:
     status = written(stored(), found(verdict=None, missing=("nodeclaims (may not)",), is_given_up=True))
     assert (status.because, status.message) == (
