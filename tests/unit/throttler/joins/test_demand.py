@@ -11,17 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.throttler.joins.cluster import CNI, LOGS, MACHINES, RULES, a_claim, a_node, a_world, daemons_on, pending
 from tests.unit.throttler.joins.test_count_joins import Story
 from throttler.api.throttle import Reserved
-from throttler.joins.demand import (
-    LONGEST_LOOK_S,
-    ORDERS_ALL_S,
-    SEARCH_S,
-    Search,
-    count_demand,
-    is_loose,
-    may_use,
-    nodes_of,
-    waiting_crowds,
-)
+from throttler.joins.demand import Search, count_demand, is_loose, may_use, nodes_of, waiting_crowds
 from throttler.joins.joins import JoinRules, Joins, JoinWorld
 from throttler.kube.metadata import OwnerReference
 from throttler.kube.pod import Pod, PodKind
@@ -134,6 +124,10 @@ def test_pods_of_several_owners_share_no_fraction_but_their_sum_is_whole() -> No
 
 def test_of_what_a_pod_asks_none_of_any_node_has_enough() -> None:
     assert nodes_of([pending(f"p{number}", cpu="0") for number in range(3)], MACHINES) == 1
+
+
+SEARCH_S, LONGEST_LOOK_S, ORDERS_ALL_S = 180.0, 30.0, 60.0
+"""As they are today: a figure that a test imports may change unnoticed."""
 
 
 def looked(
