@@ -140,6 +140,18 @@ def test_more_may_be_ordered_where_boots_spread_wider_than_joins_last() -> None:
     assert may_ask(idle, 0, 24.0, spread, join_s=300.0, now_s=0.0) < 30.0
 
 
+@pytest.mark.parametrize(("spread_s", "is_more"), [(0.0, False), (20.0, True)])
+def test_a_wave_whose_boots_spread_wider_than_joins_last_is_larger_than_the_window(
+    spread_s: float, *, is_more: bool
+) -> None:
+    loop = Loop(settings=LawSettings(has_gate=False, window_initial=24, window_max=24))
+    loop.calm(Joins(), times=10)
+    first = Joins(waiting=500, joining=24, joined=20, join_s=5.0, boot_s=60.0, boot_spread_s=spread_s)
+    loop.calm(first)
+    allowance = loop.calm(replace(first, joining=0, joined=44)).allowance
+    assert allowance > 48 if is_more else allowance == 24
+
+
 def test_a_steady_flow_has_as_many_under_way_as_the_window_lets_join() -> None:
     steady = JoinFlow(points=tuple(FlowPoint(s / 10.0, 0, 0, ordered=s, arrived=0, lost=0) for s in range(1001)))
     room = may_ask(steady, 0, 100.0, Boots(mean_s=200.0), join_s=4.0, now_s=100.0)
