@@ -1,11 +1,15 @@
 """The worst server governs, wherever it stands in the list and whatever it does not tell."""
 
 from dataclasses import replace
+from math import sqrt
 
 import pytest
 
-from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, STEP_S, Loop, begun, reading
+from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, NOW_S, SETTINGS, STEP_S, Loop, begun, reading
 from throttler.joins.joins import Joins
+from throttler.law.govern import observed
+from throttler.law.join_model import JoinFlow, JoinTime, Load, with_counts
+from throttler.law.law_memory import LawMemory
 from throttler.law.server_health import Health, ServerTrace, delay_of, error_share, examine, is_usable, traced
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.signals.reading import Reading, Signals, SilentServer
@@ -128,6 +132,40 @@ def test_of_two_servers_with_errors_the_worse_one_is_named(bad: int) -> None:
     now_s = loop.now_s + STEP_S
     readings = tuple(reading(now_s, server=name, errors=count) for name, count in zip(NAMES, shares, strict=True))
     assert loop.look(Signals(readings=readings), joins).because.detail["server"] == NAMES[bad]
+
+
+@ORDERS
+def test_the_baseline_is_that_of_the_slowest_idle_server(bad: int) -> None:
+    loop = Loop()
+    for _ in range(4):
+        look(loop, Joins(), bad, latency_s=0.08)
+    assert loop.memory.baseline.measured_s == 0.08
+
+
+def apart(now_s: float, late: int) -> Signals:
+    """Two servers of which the one at this place was scraped seven seconds before the other."""
+    times = {name: now_s - (7.0 if place == late else 0.0) for place, name in enumerate(NAMES)}
+    return Signals(readings=tuple(reading(ended_s, server=name, cpu_share=0.5) for name, ended_s in times.items()))
+
+
+@ORDERS
+def test_the_last_that_was_heard_is_the_newest_window_of_any_server(bad: int) -> None:
+    loop, joins = begun()
+    loop.look(apart(loop.now_s + STEP_S, bad), joins)
+    lost = loop.blind(joins)
+    assert (lost.phase, lost.because.detail["age_s"]) == (Phase.STALE, STEP_S)
+
+
+@ORDERS
+def test_a_joins_cost_is_that_of_the_joins_in_the_windows_of_all_servers(bad: int) -> None:
+    flow = JoinFlow()
+    for ago_s, joining in ((20.0, 20), (15.0, 20), (10.0, 20), (5.0, 30)):
+        flow = with_counts(flow, Joins(joining=joining), NOW_S - ago_s)
+    known = JoinTime(now_s=5.0, least_s=5.0)
+    memory = replace(LawMemory.start(), looked_s=NOW_S - 5.0, load=Load(idle=(0.1,)), join_time=known, flow=flow)
+    health = examine(apart(NOW_S, bad), (), NOW_S)
+    slope = observed(memory, health, Joins(joining=30, waiting=9), SETTINGS, NOW_S).load.slope
+    assert sqrt(slope.sum_xx) == pytest.approx((20 + 20 + 30) / 3), "17 seconds, of a fifth of a join ago"
 
 
 def test_growth_asks_for_two_calm_samples_after_a_hot_one() -> None:
