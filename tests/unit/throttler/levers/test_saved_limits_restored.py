@@ -166,6 +166,16 @@ def test_a_limit_that_its_user_adds_meanwhile_outlives_ours() -> None:
     assert server.pool().spec.limits == {"nodes": "5"}
 
 
+def test_a_limit_that_its_user_changes_where_there_was_none_is_given_back_without_ours() -> None:
+    server = OwnedObject(pool_body())
+    memory = pace(server, 4, NodePoolMemory(), 0.0)
+    server.merge({"metadata": {}, "spec": {"limits": {"memory": "2Ti"}}}, "kubectl-edit")
+    pace(server, 4, memory, 60.0)
+    assert (server.pool().spec.limits or {})["memory"] != "2Ti", "ours stands there again"
+    carry_out(server, restore(server.pool()))
+    assert server.pool().spec.limits == {"memory": "2Ti"}
+
+
 @pytest.mark.parametrize("lost", ["labels", "annotations"])
 def test_a_mark_of_which_a_part_was_taken_off_is_cleaned_up(lost: str) -> None:
     """Without the annotation the value that stands is its user's: he took the annotation off."""
