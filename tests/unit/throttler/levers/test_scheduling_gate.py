@@ -13,7 +13,7 @@ from tests.unit.throttler.service.throttle_scene import a_throttle
 from tests.world import a_node, work
 from throttler.joins.demand import Sizes, count_demand
 from throttler.joins.joins import JoinRules, Joins
-from throttler.kube.metadata import OwnerReference
+from throttler.kube.metadata import ObjectKey, OwnerReference
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantities_and_durations import parse_resources
@@ -220,6 +220,8 @@ def test_gang_is_one_demand_however_many_owners_it_has() -> None:
     assert names(decide(pods, room(allowance=1), settings=settings)) == ["single"]
     small = gated("small", gang="test", created_s=60.0)
     assert names(decide([*pods[:5], small], room(allowance=1), settings=settings)) == ["small"], "gangs are told apart"
+    elsewhere = msgspec.structs.replace(gated("one", gang="train", created_s=60.0), key=ObjectKey("elsewhere", "one"))
+    assert names(decide([*pods[:5], elsewhere], room(allowance=1), settings=settings)) == ["one"], "and namespaces"
 
 
 def test_pod_that_others_hold_too_is_not_ours_to_release_yet() -> None:
