@@ -190,7 +190,7 @@ def test_a_wave_is_judged_by_the_worst_of_its_cycle() -> None:
     loop.calm(Joins(), times=10)
     crowd = Joins(waiting=200, joining=24, joined=20, join_s=20.0, boot_s=5.0)
     loop.calm(crowd, latency_s=0.9 * PATIENT * CALM_S)
-    window = loop.calm(replace(crowd, joining=0, joined=44), times=2).window
+    window = loop.calm(replace(crowd, joining=0, joined=44), times=5).window
     assert window == 24.0
 
 
