@@ -1,12 +1,17 @@
-"""What watches show of a story when each is late, and the world of joins that is seen then."""
+"""Machines in virtual time, and what watches show of them when each is late: the world of joins as it is seen.
+
+Times are seconds of the story; None before it happened.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
 
-from tests.unit.throttler.joins.cluster import CNI, LOGS, WALL_S, a_node, a_world, daemons_on
+from tests.unit.throttler.joins.cluster import CNI, LOGS, WALL_S, a_node, a_world, daemons_on, pending
 from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.node import Node
@@ -14,10 +19,52 @@ from throttler.kube.pod import Pod
 
 late = st.sampled_from([0.0, 2.0, 8.0, 16.0, 30.0])
 """Seconds that a watch is behind."""
+LABEL = "example.com/let-in"
+OLD = a_node("old", age_s=9999, labels={LABEL: "true"})
+"""A node that was there before, and that nothing holds back."""
+
+
+@dataclass
+class Machine:
+    """A whole-node pod's machine."""
+
+    name: str
+    ordered_s: float | None = None
+    registered_s: float | None = None
+    usable_s: float | None = None
+
+    @property
+    def is_in_flight(self) -> bool:
+        return self.ordered_s is not None and self.usable_s is None
+
+    @property
+    def node(self) -> str:
+        return f"n-{self.name}"
+
+    @property
+    def joins_since_s(self) -> float | None:
+        """Since when it loads the API servers."""
+        return self.registered_s
+
+    def go_on(self, now_s: float, boot_s: float, join_s: float) -> None:
+        if self.registered_s is None:
+            is_there = self.ordered_s is not None and now_s >= self.ordered_s + boot_s
+            self.registered_s = now_s if is_there else None
+        elif self.usable_s is None and self.joins_since_s is not None and now_s >= self.joins_since_s + join_s:
+            self.usable_s = now_s
+
+    def seen(self) -> Node:
+        """Its node, as it is told of."""
+        return node_of(self.node, self.registered_s or 0.0, is_ready=self.usable_s is not None)
+
+    def pod(self) -> Pod:
+        pod = pending(self.name)
+        is_placed = self.registered_s is not None
+        return msgspec.structs.replace(pod, node=self.node, scheduling=None) if is_placed else pod
 
 
 class LateWatches:
-    """The states of each kind, and until when its watch has shown them. Times are seconds of the story."""
+    """The states of each kind, and until when its watch has shown them."""
 
     def __init__(self, kinds: Iterable[str]) -> None:
         self._heard: dict[str, list[tuple[float, Any]]] = {kind: [] for kind in kinds}
@@ -36,17 +83,29 @@ class LateWatches:
         return shown
 
 
-def world_of(
-    pods: Sequence[Pod],
-    nodes: Iterable[tuple[str, bool, float]],
-    claims: tuple[NodeClaim, ...],
-    now_s: float,
-    *others: Node,
-) -> JoinWorld:
-    """The world with these `nodes` (name, whether usable, when made), each with its DaemonSets' pods."""
-    nodes = tuple(nodes)
-    daemons = [pod for name, is_usable, _ in nodes for pod in daemons_on(name, CNI, LOGS, is_running=is_usable)]
-    daemons += [pod for node in others for pod in daemons_on(node.name, CNI, LOGS)]
-    made = [a_node(name, age_s=-at_s, is_ready=is_usable) for name, is_usable, at_s in nodes]
-    world = a_world(*others, *made, pods=[*daemons, *(pod for pod in pods if pod.node)], claims=claims)
+@cache
+def node_of(name: str, made_s: float, *, is_ready: bool, **labels: str) -> Node:
+    """A node that was made then."""
+    return a_node(name, age_s=-made_s, is_ready=is_ready, labels=labels)
+
+
+@cache
+def daemons_of(name: str, *, is_running: bool) -> tuple[Pod, ...]:
+    """The DaemonSets' pods on the node of this name."""
+    return daemons_on(name, CNI, LOGS, is_running=is_running)
+
+
+def tell_machines(watches: LateWatches, now_s: float, machines: Sequence[Machine]) -> None:
+    """The pods and nodes of now."""
+    there = [machine for machine in machines if machine.registered_s is not None]
+    daemons = [pod for one in there for pod in daemons_of(one.node, is_running=one.usable_s is not None)]
+    watches.tell("pods", now_s, (*daemons, *(machine.pod() for machine in machines)))
+    watches.tell("nodes", now_s, tuple(machine.seen() for machine in there))
+
+
+def world_of(pods: Iterable[Pod], nodes: Iterable[Node], claims: tuple[NodeClaim, ...], now_s: float) -> JoinWorld:
+    """The world with these, and with the node that was there before."""
+    pods = tuple(pods)
+    placed = [*daemons_on(OLD.name, CNI, LOGS), *(pod for pod in pods if pod.node)]
+    world = a_world(OLD, *nodes, pods=placed, claims=claims)
     return replace(world, unplaced=tuple(pod for pod in pods if not pod.node), wall_s=WALL_S + now_s)

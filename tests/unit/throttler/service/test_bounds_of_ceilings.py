@@ -11,39 +11,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.throttler.joins.cluster import a_claim, a_node, pending
+from tests.unit.throttler.joins.cluster import a_claim
 from tests.unit.throttler.levers.owned_object import ConflictError, OwnedObject
 from tests.unit.throttler.levers.pool_scene import pool_body
-from tests.unit.throttler.service.late_watches import LateWatches, late, world_of
+from tests.unit.throttler.service.late_watches import LateWatches, Machine, late, tell_machines, world_of
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
 from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodeClaim, NodePool
-from throttler.kube.pod import Pod
 from throttler.service.decide_throttles import Memories, decide_throttles
 
 MOST, STEP_S, CORES = 6, 2.0, 8
 KINDS = ("pods", "nodes", "claims", "pools")
-OLD = a_node("old", age_s=9999)
 THROTTLE = a_throttle(
     nodes={"matchLabels": {"pool": "a"}},
     levers={"nodePoolLimits": {"names": ["a"]}},
     window={"initial": MOST, "min": MOST, "max": 500},
     maxInFlight=MOST,
 )
-
-
-@dataclass
-class Machine:
-    """A whole-node pod's machine; times are seconds of the story, None before it happened."""
-
-    name: str
-    ordered_s: float | None = None
-    registered_s: float | None = None
-    usable_s: float | None = None
-
-    @property
-    def is_in_flight(self) -> bool:
-        return self.ordered_s is not None and self.usable_s is None
 
 
 @dataclass
@@ -72,11 +56,7 @@ class Story:
     def go_on(self) -> None:
         self.now_s += STEP_S
         for machine in self.ordered:
-            if machine.registered_s is None and self.now_s >= (machine.ordered_s or 0.0) + self.boot_s:
-                machine.registered_s = self.now_s
-            elif machine.registered_s is not None and machine.usable_s is None:
-                is_over = self.now_s >= machine.registered_s + self.join_s
-                machine.usable_s = self.now_s if is_over else None
+            machine.go_on(self.now_s, self.boot_s, self.join_s)
         if self.now_s % self.look_s < STEP_S:
             limit = float((self.pool.pool().spec.limits or {})["cpu"])
             for machine in self.machines:
@@ -88,25 +68,14 @@ class Story:
         count = len(self.ordered)
         self.pool.observed(resources={"cpu": str(count * CORES), "nodes": str(count)})
         self.watches.tell("pools", self.now_s, self.pool.pool())
-        self.watches.tell("pods", self.now_s, tuple(self._pod(machine) for machine in self.machines))
         self.watches.tell("claims", self.now_s, tuple(self._claim(machine) for machine in self.ordered))
-        nodes = tuple(
-            (f"n-{machine.name}", machine.usable_s is not None, machine.registered_s)
-            for machine in self.ordered
-            if machine.registered_s is not None
-        )
-        self.watches.tell("nodes", self.now_s, nodes)
-
-    def _pod(self, machine: Machine) -> Pod:
-        node = f"n-{machine.name}" if machine.registered_s is not None else ""
-        pod = pending(machine.name)
-        return msgspec.structs.replace(pod, node=node, scheduling=None if node else pod.scheduling)
+        tell_machines(self.watches, self.now_s, self.machines)
 
     def _claim(self, machine: Machine) -> NodeClaim:
         is_registered, is_usable = machine.registered_s is not None, machine.usable_s is not None
         claim = a_claim(f"c-{machine.name}", age_s=-(machine.ordered_s or 0.0), is_registered=is_registered)
         status = {
-            "nodeName": f"n-{machine.name}" if is_registered else "",
+            "nodeName": machine.node if is_registered else "",
             "capacity": {"cpu": str(CORES)},
             "conditions": [{"type": "Launched", "status": "True"}]
             + [{"type": "Registered", "status": "True"}] * is_registered
@@ -117,7 +86,7 @@ class Story:
     def view(self, lags: dict[str, float]) -> tuple[JoinWorld, tuple[NodePool, ...]]:
         """What the watches show when each is so late; pods and pools were there before the first look."""
         shown = self.watches.shown(lags, self.now_s)
-        world = world_of(shown["pods"], shown["nodes"] or (), shown["claims"] or (), self.now_s, OLD)
+        world = world_of(shown["pods"], shown["nodes"] or (), shown["claims"] or (), self.now_s)
         return world, (shown["pools"],)
 
 

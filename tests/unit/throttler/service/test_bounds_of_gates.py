@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.throttler.joins.cluster import CNI, LOGS, a_claim, a_node, a_world, balloon_on, daemons_on, pending
-from tests.unit.throttler.service.late_watches import LateWatches, late, world_of
+from tests.unit.throttler.service.late_watches import LateWatches, daemons_of, late, node_of, world_of
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
 from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodeClaim
@@ -102,16 +102,19 @@ class Story:
     def _tell(self) -> None:
         jobs = [job for job in self.jobs if job.made_s <= self.now_s]
         balloons = [balloon_on(name) for name in sorted(self.warm)]
-        self.watches.tell("pods", self.now_s, (*balloons, *(job.pod() for job in jobs)))
         machines = [job for job in self.jobs if job.ordered_s is not None]
         self.watches.tell("claims", self.now_s, tuple(self._claim(job) for job in machines))
-        nodes = tuple(
-            (f"n-{job.name}", job.usable_s is not None, job.registered_s or 0.0)
+        nodes = [
+            (f"n-{job.name}", job.registered_s, job.usable_s is not None)
             for job in machines
             if job.registered_s is not None
+        ]
+        nodes += [(name, -9999.0, True) for name in sorted(self.warm | self.taken)]
+        self.watches.tell(
+            "nodes", self.now_s, tuple(node_of(name, at_s, is_ready=ready) for name, at_s, ready in nodes)
         )
-        nodes += tuple((name, True, -9999.0) for name in sorted(self.warm | self.taken))
-        self.watches.tell("nodes", self.now_s, nodes)
+        daemons = [pod for name, _, is_usable in nodes for pod in daemons_of(name, is_running=is_usable)]
+        self.watches.tell("pods", self.now_s, (*balloons, *daemons, *(job.pod() for job in jobs)))
 
     def _claim(self, job: Job) -> NodeClaim:
         claim = a_claim(f"c-{job.name}", age_s=-(job.ordered_s or 0.0), is_registered=job.registered_s is not None)
