@@ -135,11 +135,15 @@ def _asked_of_groups(
 
 
 def _registered_since(world: JoinWorld, memory: JoinMemory, nodes: Registered) -> tuple[float, ...]:
-    """Nodes that registered after cluster-autoscaler looked, every ten seconds; none where it says no time."""
+    """Nodes that registered after cluster-autoscaler looked, every ten seconds; none where it says no time.
+
+    Both are told to the second. Who came in the same one may have come later, and counted twice would make room for
+    another.
+    """
     since_s = world.autoscaler.at_s if world.autoscaler else 0.0
     if not since_s:
         return ()
-    return tuple(at_s for at_s in (*memory.groups_s, *nodes.ordered_by_groups_s) if at_s > since_s)
+    return tuple(at_s for at_s in (*memory.groups_s, *nodes.ordered_by_groups_s) if at_s >= since_s)
 
 
 MARGIN_S = 60.0

@@ -292,10 +292,10 @@ def test_cluster_autoscaler_tells_what_boots_and_what_registered_since_is_taken_
     assert story.after(10, a_world(autoscaler=status)).booting == 5
     fresh = [a_node(n, age_s=-15, is_ready=False) for n in ("a", "b")]
     karpenters = a_node("c", age_s=-15, is_ready=False, labels={KARPENTER_POOL_LABEL: "p"})
-    counted = a_node("d", age_s=-10, is_ready=False)
+    later = [a_node(name, age_s=-at_s, is_ready=False) for name, at_s in (("before", 9), ("in the same second", 10))]
     joins = story.after(10, a_world(*fresh, karpenters, autoscaler=status))
     assert (joins.booting, joins.joining, joins.boot_s) == (3, 3, 10.0)
-    assert story.after(1, a_world(*fresh, karpenters, counted, autoscaler=status)).booting == 3
+    assert story.after(1, a_world(*fresh, karpenters, *later, autoscaler=status)).booting == 2
 
 
 def test_nothing_is_taken_off_what_cluster_autoscaler_says_without_a_time() -> None:
