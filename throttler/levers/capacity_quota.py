@@ -1,10 +1,11 @@
 """cluster-autoscaler's ceiling: a CapacityQuota in nodes, made when there is none of its name.
 
 cluster-autoscaler caps a scale-up to what is left and counts nodes that it asked for, so `limit = existing + booting +
-allowance` paces what is in flight exactly. `existing` is the larger of our count and its own: the quota counts every
-node that its selector matches, also those that an older throttle paces. The quota fails open: deleted, invalid or
-unknown to the autoscaler, it means no limit. So each look asks anew whether it stands, is ours, and is obeyed: it is
-enforced only while cluster-autoscaler says that it is valid.
+allowance` paces what is in flight exactly. `existing` are all nodes that the quota's selector matches, also those that
+an older throttle paces, by the view that tells what is in flight: in the quota's own count, nodes that this view has
+not heard of would pass for usable, and make room for as many more. The quota fails open: deleted, invalid or unknown to
+the autoscaler, it means no limit. So each look asks anew whether it stands, is ours, and is obeyed: it is enforced only
+while cluster-autoscaler says that it is valid.
 """
 
 import math
@@ -19,9 +20,9 @@ from throttler.api.throttle import QuotaLever
 from throttler.joins.demand import waiting_crowds
 from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_KIND, NODES, CapacityQuota
 from throttler.kube.metadata import ObjectKey, OwnedMetadata
-from throttler.kube.quantities_and_durations import QuantityError, Resources, count
+from throttler.kube.quantities_and_durations import Resources, count
 from throttler.kube.reasons_and_events import Because, because
-from throttler.kube.selectors import LabelSelector
+from throttler.kube.selectors import LabelSelector, matches
 from throttler.levers.ceiling import (
     MILLI,
     STUCK_REST_S,
@@ -45,7 +46,7 @@ from throttler.levers.lever_and_reasons import (
     LeverState,
     PacedAutoscaler,
 )
-from throttler.levers.saved_limits import SavedLimits, amount_of
+from throttler.levers.saved_limits import SavedLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +70,6 @@ class QuotaView:
     def limits(self) -> dict[str, object]:
         """The limits that stand on the object."""
         return self.quota.spec.limits.resources if self.quota else {}
-
-    @property
-    def used(self) -> int:
-        """Registered nodes by cluster-autoscaler's count; 0 where it has not said."""
-        used = self.quota.status.used if self.quota else None
-        try:
-            return amount_of(used.resources.get(NODES, 0)) // MILLI if used else 0
-        except QuantityError:
-            return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,13 +122,21 @@ class CapacityQuotas(CeilingLever[QuotaLever, QuotaMemory, CapacityQuota]):
             return (left_to(owner, name_of(named)),), QuotaMemory()
         version = context.scene.versions.get(CAPACITY_QUOTA_KIND)
         view = QuotaView(name=name, selector=context.throttle.spec.nodes, api_version=version, quota=stored)
+        room = replace(context.room_of(self.PACES), existing=_existing(context))
         decision, memory = decide_capacity_quota(
-            view, context.room_of(self.PACES), context.holder, memory, context.now_s, _largest_demand(context)
+            view, room, context.holder, memory, context.now_s, _largest_demand(context)
         )
         return (decision,), memory
 
 
 CAPACITY_QUOTAS = CapacityQuotas()
+
+
+def _existing(context: LeverContext) -> int:
+    """Registered nodes that the quota counts."""
+    if not context.older:
+        return context.room.existing
+    return sum(matches(context.throttle.spec.nodes, node.labels) for node in context.scene.nodes.values())
 
 
 def _largest_demand(context: LeverContext) -> int:
@@ -202,8 +202,8 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
 
     @property
     def floor(self) -> int:
-        """Nodes that exist or were asked for; what boots is in neither count of nodes."""
-        return max(self.room.existing, self.view.used) + self.room.booting
+        """Nodes that exist or were asked for."""
+        return self.room.existing + self.room.booting
 
     @property
     def is_gone(self) -> bool:
