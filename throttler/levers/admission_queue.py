@@ -28,11 +28,15 @@ Thing = TypeVar("Thing")
 
 @dataclass(frozen=True, slots=True)
 class HeldSince:
-    """Memory: from which monotonic moment on each held object counts. Losing it costs nothing but wall-clock trust."""
+    """Memory: from which monotonic moment on each held object counts, by uid. Losing it costs wall-clock trust, and
+    whose turn it was."""
 
     since_s: Mapping[str, float] = field(default_factory=dict)
     looked_at_s: float = -math.inf
     """When the view was last complete: what is new now cannot have been there before."""
+    let_go: frozenset[str] = frozenset()
+    """Nodes that were let in and still look held: the write is under way, its answer was lost, or the view has not
+    heard of it. They come first, so that nobody is let in in their places."""
 
     def seen(self, created_s: Mapping[str, float], moment: Clocks, *, is_complete: bool = True) -> "HeldSince":
         """The memory after a look at everything that is held: id -> creation, in seconds since the epoch."""
@@ -41,7 +45,8 @@ class HeldSince:
             uid: self.since_s.get(uid, moment.now_s - _between(0.0, moment.wall_s - created, longest_s))
             for uid, created in created_s.items()
         }
-        return HeldSince(since_s, moment.now_s if is_complete else self.looked_at_s)
+        looked_at_s = moment.now_s if is_complete else self.looked_at_s
+        return HeldSince(since_s, looked_at_s, self.let_go.intersection(since_s))
 
     def age_s(self, uid: str, now_s: float) -> float:
         """Seconds for which it has been held; 0 for what has not been seen."""

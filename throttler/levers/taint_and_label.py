@@ -98,9 +98,13 @@ class NodeMark(AdmissionLever[M, HeldSince, Node]):
         # By uid: a node that is made anew under the same name counts anew.
         created_s = {node.uid: node.created_s for node in held.values()}
         since = since.seen(created_s, moment, is_complete=room.may_move)
-        waits = (Held(name, since.age_s(node.uid, moment.now_s)) for name, node in held.items())
+        waits = (
+            Held(name, since.age_s(node.uid, moment.now_s), node.uid in since.let_go) for name, node in held.items()
+        )
         able, resting = able_and_refused(in_turn(waits, limit_s), refused, room)
         chosen = let_in(able, room.admit, limit_s, room)
+        let_go = since.let_go.difference(held[entry.id].uid for entry in resting)
+        since = replace(since, let_go=let_go.union(held[entry.id].uid for entry in chosen))
         writes = tuple(self.write(held[entry.id], settings, why_let_in(entry, limit_s, room)) for entry in chosen)
         stays = (*able[len(chosen) :], *resting)
         return admission(f"{self.NAME}/{settings.key}", stays, limit_s, room, writes), since

@@ -77,6 +77,21 @@ def test_nodes_that_may_not_be_let_in_take_nobodys_place(now_s: float) -> None:
     assert decision.ceiling == "2 held"
 
 
+def test_who_was_let_in_keeps_its_place_until_that_is_seen() -> None:
+    """The two oldest could not be let in, and can again before the view has heard that two others were."""
+    nodes, since = tainted(4), HeldSince()
+    for at_s, shown, refused, let_in in (
+        (100.0, nodes, {"n00", "n01"}, ["n02", "n03"]),
+        (112.0, nodes, set(), ["n02", "n03"]),
+        (114.0, nodes, {"n03"}, ["n02", "n00"]),
+        (130.0, nodes[:2], set(), ["n00", "n01"]),
+    ):
+        decision, since = STARTUP_TAINT.let_nodes_in(
+            shown, LEVER, MAX_WAIT_S, room(admit=2), since, Clocks(at_s, at_s), refused
+        )
+        assert names(decision) == let_in
+
+
 def test_nodes_without_our_taint_are_nobody_to_wait_for() -> None:
     decision = decide(tainted(3, *OTHERS), room(is_stopping=True))
     assert (decision.writes, decision.state) == ((), LeverState.HANDED_BACK)
