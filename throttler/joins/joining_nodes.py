@@ -84,14 +84,15 @@ def _awaited(uid: str, node: Node) -> Awaited:
 
 def stage_of(node: Node, world: JoinWorld, rules: JoinRules, wanted: ExpectedDaemons) -> Stage:
     """The one stage that holds; earlier cases win."""
-    if _is_held(node, rules):
+    if is_held(node, rules):
         return Stage.HELD
     if not node.is_ready or any(is_joining_taint(taint) for taint in node.taints):
         return Stage.UNREADY
     return _by_daemons(wanted.on(node, node.taints), world.pods.get(node.name, NO_PODS))
 
 
-def _is_held(node: Node, rules: JoinRules) -> bool:
+def is_held(node: Node, rules: JoinRules) -> bool:
+    """Whether a lever at the join keeps the node back."""
     if any(taint.key == rules.taint_key for taint in node.taints):
         return True
     # Another value is its owner's decision, which the lever never changes: such a node would be held for ever.

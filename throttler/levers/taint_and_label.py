@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import ClassVar, TypeVar
 
 from throttler.api.throttle import LabelLever, TaintLever
+from throttler.joins.joining_nodes import is_held
 from throttler.joins.joins import JoinRules
 from throttler.kube.metadata import KindNames, ObjectKey
 from throttler.kube.node import Node
@@ -70,11 +71,12 @@ class NodeMark(AdmissionLever[M, HeldSince, Node]):
         """Which of the throttle's nodes are let in; told is also where the mark paces nothing."""
         settings, scene = self.stated(context), context.scene
         refused = frozenset(key.name for kind, key in scene.refused if kind == NODE_NAMES.kind)
+        max_wait_s, rules = context.throttle.spec.max_wait_s, context.rules
         decision, memory = self.let_nodes_in(
-            context.nodes, settings, context.throttle.spec.max_wait_s, context.room, memory, scene.moment, refused
+            context.nodes, settings, max_wait_s, context.room, memory, scene.moment, refused, rules
         )
         decision = replace(decision, writes=(*decision.writes, *self.let_others_in(context)))
-        if not (context.room.is_stopping or self.is_in_effect(context.rules)):
+        if not (context.room.is_stopping or self.is_in_effect(rules)):
             why = because(AdmissionReason.KEEPS_NO_JOIN_BACK)
             decision = replace(decision, state=LeverState.REFUSED, because=why)
         return (decision,), memory
@@ -88,13 +90,16 @@ class NodeMark(AdmissionLever[M, HeldSince, Node]):
         since: HeldSince,
         moment: Clocks,
         refused: Container[str] = (),
+        rules: JoinRules | None = None,
     ) -> tuple[LeverDecision, HeldSince]:
         """Which of the nodes are let in now; `room.admit` is in nodes.
 
-        Nodes that are `refused`, by name, take nobody's place until they are tried again.
+        Nodes that are `refused`, by name, take nobody's place until they are tried again. Those that wait by another
+        mark of the `rules` alone are in turn as well: each mark lets in the same nodes, not as many of its own.
         """
         limit_s = min(max_wait_s, self.LONGEST_S)
-        held = {node.name: node for node in nodes if self.waits(node, settings) and not node.is_deleting}
+        marked = (n for n in nodes if self.waits(n, settings) or (rules is not None and is_held(n, rules)))
+        held = {node.name: node for node in marked if not node.is_deleting}
         # By uid: a node that is made anew under the same name counts anew.
         created_s = {node.uid: node.created_s for node in held.values()}
         since = since.seen(created_s, moment, is_complete=room.may_move)
@@ -105,8 +110,10 @@ class NodeMark(AdmissionLever[M, HeldSince, Node]):
         chosen = let_in(able, room.admit, limit_s, room)
         let_go = since.let_go.difference(held[entry.id].uid for entry in resting)
         since = replace(since, let_go=let_go.union(held[entry.id].uid for entry in chosen))
-        writes = tuple(self.write(held[entry.id], settings, why_let_in(entry, limit_s, room)) for entry in chosen)
-        stays = (*able[len(chosen) :], *resting)
+        ours = {name for name, node in held.items() if self.waits(node, settings)}
+        goes = (entry for entry in chosen if entry.id in ours)
+        writes = tuple(self.write(held[entry.id], settings, why_let_in(entry, limit_s, room)) for entry in goes)
+        stays = [entry for entry in (*able[len(chosen) :], *resting) if entry.id in ours]
         return admission(f"{self.NAME}/{settings.key}", stays, limit_s, room, writes), since
 
     def let_others_in(self, context: LeverContext) -> tuple[LeverWrite, ...]:

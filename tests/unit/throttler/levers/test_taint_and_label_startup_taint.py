@@ -92,6 +92,26 @@ def test_who_was_let_in_keeps_its_place_until_that_is_seen() -> None:
         assert names(decision) == let_in
 
 
+def test_taint_and_label_let_in_the_same_nodes() -> None:
+    """Some wait by one of them alone, and as many may be let in as if all waited by both."""
+    both = {"startupTaint": {"key": KEY}, "daemonSetLabel": {"key": "agents", "value": "yes"}}
+    labelled = [a_node(f"t{i}", taints=(OURS,), labels={"agents": "yes"}, created_s=float(i)) for i in (0, 2, 4)]
+    clean = [a_node(f"l{i}", created_s=float(i)) for i in (1, 3, 5)]
+    throttle = a_throttle(levers=both)
+    context = LeverContext(
+        throttle=throttle,
+        rules=JoinRules.of(throttle, ""),
+        scene=LeverScene(moment=Clocks(9.0, 9.0), nodes={node.name: node for node in (*labelled, *clean)}),
+        room=room(admit=3),
+        joins=Joins(),
+        machines=(),
+    )
+    (taint,), _ = STARTUP_TAINT.decide(context, STARTUP_TAINT.fresh())
+    (label,), _ = DAEMON_SET_LABEL.decide(context, DAEMON_SET_LABEL.fresh())
+    assert (names(taint), names(label)) == (["t0", "t2"], ["l1"])
+    assert (taint.ceiling, label.ceiling) == ("1 held", "2 held")
+
+
 def test_nodes_without_our_taint_are_nobody_to_wait_for() -> None:
     decision = decide(tainted(3, *OTHERS), room(is_stopping=True))
     assert (decision.writes, decision.state) == ((), LeverState.HANDED_BACK)

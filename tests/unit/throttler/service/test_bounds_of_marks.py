@@ -2,6 +2,7 @@
 
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 
 import msgspec
 import pytest
@@ -152,6 +153,7 @@ LEVERS = st.sampled_from([TAINT_LEVER, LABEL_LEVER, TAINT_LEVER | LABEL_LEVER])
     st.sampled_from([0.0, 1.0, 5.0]),
     st.sampled_from([4.0, 20.0]),
     st.booleans(),
+    st.booleans(),
     st.data(),
 )
 def test_never_more_are_let_in_than_the_window_holds(
@@ -160,12 +162,16 @@ def test_never_more_are_let_in_than_the_window_holds(
     every_s: float,
     join_s: float,
     is_turned: bool,
+    is_mixed: bool,
     data: st.DataObject,
 ) -> None:
     order = [*range(count)][:: -1 if is_turned else 1]
     machines = [HeldMachine(f"p{number:02}", at * every_s) for at, number in enumerate(order)]
     story = Story(a_marking(levers), machines, boot_s=0.0, join_s=join_s)
     nodes = [machine.node for machine in machines]
+    if is_mixed and len(levers) > 1:
+        for machine, marks in zip(machines, cycle([(True, False), (True, True), (False, False)]), strict=False):
+            machine.is_tainted, machine.is_labelled = marks
     for _ in range(12):
         lags = {"pods": data.draw(late, label="pods"), "nodes": data.draw(lags_of_nodes, label="nodes")}
         story.fates = {how: data.draw(fates, label=how.value) for how in (How.JSON, How.MERGE)}
