@@ -141,6 +141,8 @@ CAPACITY_QUOTA_VERSIONS = ("v1beta1", "v1alpha1")
 """Known versions, newest first; their fields are the same (cluster-autoscaler 1.36 serves v1alpha1 only)."""
 NODES = "nodes"
 """The limit on the number of nodes; cpu and memory are the others."""
+TYPE_LABEL, VIRTUAL_KUBELET = "type", "virtual-kubelet"
+"""Nodes with this label are in no quota's count (cluster-autoscaler's VirtualKubeletNodeFilter)."""
 
 
 class QuotaResources(msgspec.Struct, frozen=True):

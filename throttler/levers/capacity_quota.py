@@ -18,7 +18,7 @@ import msgspec
 
 from throttler.api.throttle import QuotaLever
 from throttler.joins.demand import waiting_crowds
-from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_KIND, NODES, CapacityQuota
+from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_KIND, NODES, TYPE_LABEL, VIRTUAL_KUBELET, CapacityQuota
 from throttler.kube.metadata import ObjectKey, OwnedMetadata
 from throttler.kube.quantities_and_durations import Resources, count
 from throttler.kube.reasons_and_events import Because, because
@@ -133,10 +133,12 @@ CAPACITY_QUOTAS = CapacityQuotas()
 
 
 def _existing(context: LeverContext) -> int:
-    """Registered nodes that the quota counts."""
-    if not context.older:
-        return context.room.existing
-    return sum(matches(context.throttle.spec.nodes, node.labels) for node in context.scene.nodes.values())
+    """Registered nodes that the quota counts: also those of an older throttle, and no virtual kubelet."""
+    selector, existing = context.throttle.spec.nodes, context.room.existing
+    if context.older:
+        existing = sum(matches(selector, node.labels) for node in context.scene.nodes.values())
+    uncounted = (node for node in context.scene.nodes.values() if node.labels.get(TYPE_LABEL) == VIRTUAL_KUBELET)
+    return existing - sum(matches(selector, node.labels) for node in uncounted)
 
 
 def _largest_demand(context: LeverContext) -> int:

@@ -583,12 +583,12 @@ class OfAThrottle:
         return self.look(30.0, **more).ceiling
 
 
-def test_nodes_of_an_older_throttle_exist_for_the_quota_as_well() -> None:
+def test_nodes_of_an_older_throttle_exist_for_the_quota_as_well_and_virtual_kubelets_do_not() -> None:
     story, older = OfAThrottle(*crowd("large", 20)), a_throttle("older", nodes={"matchLabels": {"zone": "z"}})
-    story.nodes = (*(a_node(f"z{n}", labels={"zone": "z"}) for n in range(3)), *(a_node(f"n{n}") for n in range(12)))
-    story.nodes += (a_node("other", labels={"pool": "b", "zone": "z"}),)
-    assert story.look(0.0).ceiling == "nodes 20"
-    assert story.look(5.0, older=(older,)).ceiling == "nodes 23", "it selects three of theirs"
+    story.nodes = (*(a_node(f"z{n}", labels={"zone": "z"}) for n in range(3)), *(a_node(f"n{n}") for n in range(11)))
+    story.nodes += (a_node("v", labels={"type": "virtual-kubelet"}), a_node("b", labels={"pool": "b", "zone": "z"}))
+    assert story.look(0.0).ceiling == "nodes 19", "of the 12 that there are by the throttle's count, one is virtual"
+    assert story.look(5.0, older=(older,)).ceiling == "nodes 22", "it selects three of theirs"
 
 
 def crowd(owner: str, count: int, **how: Any) -> list[Pod]:
