@@ -166,9 +166,10 @@ class JoinFlow:
         Machines that come in waves leave gaps, which say nothing of what the servers can do. All is known of a count
         that began while nothing was joining, also where that was only a moment ago.
         """
-        before = self._latest(self.points[-1].at_s - span_s) if self.points else None
-        if before is None and self.points and not self.points[0].joining:
-            before = self.points[0]
+        if not self.points:
+            return None
+        first = self.points[0]
+        before = self._latest(self.points[-1].at_s - span_s) or (None if first.joining else first)
         if before is None:
             return None
         span = self._between(before.at_s, inf)

@@ -98,8 +98,10 @@ class NodeMark(AdmissionLever[M, HeldSince, Node]):
         mark of the `rules` alone are in turn as well: each mark lets in the same nodes, not as many of its own.
         """
         limit_s = min(max_wait_s, self.LONGEST_S)
-        marked = (n for n in nodes if self.waits(n, settings) or (rules is not None and is_held(n, rules)))
-        held = {node.name: node for node in marked if not node.is_deleting}
+        there = [node for node in nodes if not node.is_deleting]
+        ours = {node.name for node in there if self.waits(node, settings)}
+        marked = (node for node in there if node.name in ours or (rules is not None and is_held(node, rules)))
+        held = {node.name: node for node in marked}
         # By uid: a node that is made anew under the same name counts anew.
         created_s = {node.uid: node.created_s for node in held.values()}
         since = since.seen(created_s, moment, is_complete=room.may_move)
@@ -110,7 +112,6 @@ class NodeMark(AdmissionLever[M, HeldSince, Node]):
         chosen = let_in(able, room.admit, limit_s, room)
         let_go = since.let_go.difference(held[entry.id].uid for entry in resting)
         since = replace(since, let_go=let_go.union(held[entry.id].uid for entry in chosen))
-        ours = {name for name, node in held.items() if self.waits(node, settings)}
         goes = (entry for entry in chosen if entry.id in ours)
         writes = tuple(self.write(held[entry.id], settings, why_let_in(entry, limit_s, room)) for entry in goes)
         stays = [entry for entry in (*able[len(chosen) :], *resting) if entry.id in ours]

@@ -487,7 +487,7 @@ def _count(case: _Case, view: TickView) -> _Counted:
     waiting = memory.released - memory.search.hopeless - memory.served - at_once
     if holds_pods and memory.search.is_unanswered(waiting):
         pilot = SCHEDULING_GATES.pilot(case.rules, _without(scene, at_once), gates, memory.released)
-        joins = replace(joins, urgent=max(joins.urgent, int(pilot != "")))
+        joins = replace(joins, urgent=max(joins.urgent, 1 if pilot else 0))
     may_order, may_let_in, pace, law = UNLIMITED, UNLIMITED, PaceLeft(), law_settings(spec, view.world.daemon_sets)
     if not case.is_alone:
         law = replace(law, max_in_flight=UNLIMITED, max_per_min=None)
