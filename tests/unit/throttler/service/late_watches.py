@@ -3,19 +3,24 @@
 Times are seconds of the story; None before it happened.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from hypothesis import strategies as st
 
 from tests.unit.throttler.joins.cluster import CNI, LOGS, WALL_S, a_node, a_world, daemons_on, pending
+from tests.unit.throttler.levers.owned_object import ConflictError, OwnedObject
+from throttler.api.throttle import JoinThrottle
 from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
+from throttler.service.decide_throttles import Memories, TickView, decide_throttles
 
 late = st.sampled_from([0.0, 2.0, 8.0, 16.0, 30.0])
 """Seconds that a watch is behind."""
@@ -109,3 +114,53 @@ def world_of(pods: Iterable[Pod], nodes: Iterable[Node], claims: tuple[NodeClaim
     placed = [*daemons_on(OLD.name, CNI, LOGS), *(pod for pod in pods if pod.node)]
     world = a_world(OLD, *nodes, pods=placed, claims=claims)
     return replace(world, unplaced=tuple(pod for pod in pods if not pod.node), wall_s=WALL_S + now_s)
+
+
+@dataclass
+class LimitStory(ABC):
+    """A cluster that goes on. Its autoscaler orders what the limit of an object admits, which a throttle moves."""
+
+    THROTTLE: ClassVar[JoinThrottle]
+
+    machines: list[Machine]
+    look_s: float
+    """Between two looks of the autoscaler."""
+    boot_s: float
+    join_s: float
+    now_s: float = 0.0
+    limited: OwnedObject = field(default_factory=OwnedObject)
+    memories: Memories = field(default_factory=dict)
+
+    @property
+    def in_flight(self) -> int:
+        return sum(machine.is_in_flight for machine in self.machines)
+
+    @property
+    def ordered(self) -> list[Machine]:
+        return [machine for machine in self.machines if machine.ordered_s is not None]
+
+    @abstractmethod
+    def go_on(self) -> None:
+        """A step later."""
+
+    @abstractmethod
+    def view(self, lags: Mapping[str, float]) -> TickView:
+        """What the watches show when each is so late; pods and the object were there before the first look."""
+
+    def decide(self, lags: Mapping[str, float], *, is_lost: bool = False) -> None:
+        """A look of ours; what it writes stands unless it is lost."""
+        (turn,), self.memories = decide_throttles((self.THROTTLE,), self.view(lags), self.memories)
+        for write in turn.lever_writes:
+            if not is_lost:
+                with suppress(ConflictError):
+                    self.limited.carry_out(write)
+
+    def most_in_flight(self, lags: Mapping[str, float], looks: int) -> int:
+        """The most that there were in so many looks of ours at views that are so late."""
+        self.decide(lags)
+        most = 0
+        for _ in range(looks):
+            self.go_on()
+            self.decide(lags)
+            most = max(most, self.in_flight)
+        return most

@@ -3,7 +3,7 @@
 Karpenter orders at each look all that the limit of that moment admits, and the ceiling is there before its first one.
 """
 
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -12,13 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.throttler.joins.cluster import a_claim
-from tests.unit.throttler.levers.owned_object import ConflictError, OwnedObject
+from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import pool_body
-from tests.unit.throttler.service.late_watches import LateWatches, Machine, late, tell_machines, world_of
+from tests.unit.throttler.service.late_watches import LateWatches, LimitStory, Machine, late, tell_machines, world_of
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
-from throttler.joins.joins import JoinWorld
-from throttler.kube.karpenter import NodeClaim, NodePool
-from throttler.service.decide_throttles import Memories, decide_throttles
+from throttler.kube.karpenter import NodeClaim
+from throttler.service.decide_throttles import TickView
 
 MOST, STEP_S, CORES = 6, 2.0, 8
 KINDS = ("pods", "nodes", "claims", "pools")
@@ -31,34 +30,23 @@ THROTTLE = a_throttle(
 
 
 @dataclass
-class Story:
-    """A cluster that goes on, and what each watch has heard of it."""
+class Story(LimitStory):
+    """Karpenter's."""
 
-    machines: list[Machine]
-    look_s: float
-    boot_s: float
-    join_s: float
-    now_s: float = 0.0
+    THROTTLE = THROTTLE
+
+    limited: OwnedObject = field(default_factory=lambda: OwnedObject(pool_body({"cpu": "100000"}, "a")))
     watches: LateWatches = field(default_factory=lambda: LateWatches(KINDS))
 
     def __post_init__(self) -> None:
-        self.pool = OwnedObject(pool_body({"cpu": "100000"}, "a"))
         self._tell()
-
-    @property
-    def in_flight(self) -> int:
-        return sum(machine.is_in_flight for machine in self.machines)
-
-    @property
-    def ordered(self) -> list[Machine]:
-        return [machine for machine in self.machines if machine.ordered_s is not None]
 
     def go_on(self) -> None:
         self.now_s += STEP_S
         for machine in self.ordered:
             machine.go_on(self.now_s, self.boot_s, self.join_s)
         if self.now_s % self.look_s < STEP_S:
-            limit = float((self.pool.pool().spec.limits or {})["cpu"])
+            limit = float((self.limited.pool().spec.limits or {})["cpu"])
             for machine in self.machines:
                 if machine.ordered_s is None and (len(self.ordered) + 1) * CORES <= limit:
                     machine.ordered_s = self.now_s
@@ -66,8 +54,8 @@ class Story:
 
     def _tell(self) -> None:
         count = len(self.ordered)
-        self.pool.observed(resources={"cpu": str(count * CORES), "nodes": str(count)})
-        self.watches.tell("pools", self.now_s, self.pool.pool())
+        self.limited.observed(resources={"cpu": str(count * CORES), "nodes": str(count)})
+        self.watches.tell("pools", self.now_s, self.limited.pool())
         self.watches.tell("claims", self.now_s, tuple(self._claim(machine) for machine in self.ordered))
         tell_machines(self.watches, self.now_s, self.machines)
 
@@ -83,22 +71,10 @@ class Story:
         }
         return msgspec.structs.replace(claim, status=msgspec.convert(status, type(claim.status)))
 
-    def view(self, lags: dict[str, float]) -> tuple[JoinWorld, tuple[NodePool, ...]]:
-        """What the watches show when each is so late; pods and pools were there before the first look."""
+    def view(self, lags: Mapping[str, float]) -> TickView:
         shown = self.watches.shown(lags, self.now_s)
         world = world_of(shown["pods"], shown["nodes"] or (), shown["claims"] or (), self.now_s)
-        return world, (shown["pools"],)
-
-
-def turn(story: Story, lags: dict[str, float], memories: Memories, *, is_lost: bool) -> Memories:
-    world, pools = story.view(lags)
-    view = a_view(story.now_s, world, scene={"limited": pools})
-    (one,), memories = decide_throttles((THROTTLE,), view, memories)
-    for write in one.lever_writes:
-        if not is_lost:
-            with suppress(ConflictError):
-                story.pool.carry_out(write)
-    return memories
+        return a_view(self.now_s, world, scene={"limited": (shown["pools"],)})
 
 
 IN_TIME = dict.fromkeys(KINDS, 0.0)
@@ -117,23 +93,18 @@ def test_never_more_in_flight_than_the_user_allows(
     count: int, look_s: float, boot_s: float, join_s: float, data: st.DataObject
 ) -> None:
     story = Story([Machine(f"p{number:02}") for number in range(count)], look_s, boot_s, join_s)
-    memories = turn(story, IN_TIME, {}, is_lost=False)
+    story.decide(IN_TIME)
     for _ in range(12):
         lags = {kind: data.draw(late, label=kind) for kind in KINDS}
         is_lost = data.draw(st.booleans(), label="writes are lost")
         for _ in range(8):
             story.go_on()
-            memories = turn(story, lags, memories, is_lost=is_lost)
+            story.decide(lags, is_lost=is_lost)
             assert story.in_flight <= MOST
 
 
 def test_all_get_through_when_views_are_in_time() -> None:
     story = Story([Machine(f"p{number:02}") for number in range(20)], look_s=4.0, boot_s=6.0, join_s=4.0)
-    memories = turn(story, IN_TIME, {}, is_lost=False)
-    most = 0
-    for _ in range(120):
-        story.go_on()
-        memories = turn(story, IN_TIME, memories, is_lost=False)
-        most = max(most, story.in_flight)
+    most = story.most_in_flight(IN_TIME, looks=120)
     assert all(machine.usable_s is not None for machine in story.machines)
     assert most == MOST

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.throttler.joins.cluster import CNI, LOGS, a_claim, a_node, a_world, balloon_on, daemons_on, pending
-from tests.unit.throttler.service.late_watches import LateWatches, daemons_of, late, node_of, world_of
+from tests.unit.throttler.service.late_watches import LateWatches, Machine, daemons_of, late, node_of, world_of
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
 from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodeClaim
@@ -31,15 +31,11 @@ THROTTLE = a_throttle(
 
 
 @dataclass
-class Job:
-    """One whole-node pod and its machine; times are seconds of the story, None before it happened."""
+class Job(Machine):
+    """A machine whose pod a gate holds until it is released."""
 
-    name: str
     made_s: float = 0.0
     released_s: float | None = None
-    ordered_s: float | None = None
-    registered_s: float | None = None
-    usable_s: float | None = None
     warm_node: str = ""
     """The warm node that took it."""
 
@@ -51,7 +47,7 @@ class Job:
         is_gated = self.released_s is None
         how = {"is_gated": is_gated, "is_tried": not is_gated, "gates": (PACED_GATE,) if is_gated else ()}
         pod = pending(self.name, **how)
-        node = self.warm_node or (f"n-{self.name}" if self.registered_s is not None else "")
+        node = self.warm_node or (self.node if self.registered_s is not None else "")
         return msgspec.structs.replace(pod, node=node, scheduling=None if node else Scheduling(**how))
 
 
@@ -93,10 +89,8 @@ class Story:
                 continue
             if job.released_s is not None and job.ordered_s is None and is_look:
                 job.ordered_s = self.now_s
-            elif job.registered_s is None and job.ordered_s is not None and self.now_s >= job.ordered_s + self.boot_s:
-                job.registered_s = self.now_s
-            elif job.usable_s is None and job.registered_s is not None and self.now_s >= job.registered_s + self.join_s:
-                job.usable_s = self.now_s
+            else:
+                job.go_on(self.now_s, self.boot_s, self.join_s)
         self._tell()
 
     def _tell(self) -> None:
@@ -105,9 +99,7 @@ class Story:
         machines = [job for job in self.jobs if job.ordered_s is not None]
         self.watches.tell("claims", self.now_s, tuple(self._claim(job) for job in machines))
         nodes = [
-            (f"n-{job.name}", job.registered_s, job.usable_s is not None)
-            for job in machines
-            if job.registered_s is not None
+            (job.node, job.registered_s, job.usable_s is not None) for job in machines if job.registered_s is not None
         ]
         nodes += [(name, -9999.0, True) for name in sorted(self.warm | self.taken)]
         self.watches.tell(
@@ -118,7 +110,7 @@ class Story:
 
     def _claim(self, job: Job) -> NodeClaim:
         claim = a_claim(f"c-{job.name}", age_s=-(job.ordered_s or 0.0), is_registered=job.registered_s is not None)
-        name = f"n-{job.name}" if job.registered_s is not None else ""
+        name = job.node if job.registered_s is not None else ""
         return msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, node_name=name))
 
     def view(self, lags: dict[str, float]) -> JoinWorld:
@@ -340,7 +332,7 @@ def test_an_incomplete_view_takes_no_node_for_warm() -> None:
 def test_slow_boots_make_no_room_for_others() -> None:
     """Pods whose machines boot for ten minutes wait long after others got theirs: they are in flight all the same."""
     made_s = [0.0] * 3 + [200.0] * 2 + [320.0] * 8
-    story = Story([Job(f"p{number:02}", at_s) for number, at_s in enumerate(made_s)], 10.0, 600.0, 20.0)
+    story = Story([Job(f"p{number:02}", made_s=at_s) for number, at_s in enumerate(made_s)], 10.0, 600.0, 20.0)
     memories: Memories = {}
     most = 0
     for _ in range(250):

@@ -5,7 +5,7 @@ cluster-autoscaler orders at each scan as many as the quota of that moment leave
 for. The quota is there before its first one.
 """
 
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.throttler.joins.cluster import WALL_S
-from tests.unit.throttler.levers.owned_object import ConflictError, OwnedObject
-from tests.unit.throttler.service.late_watches import LateWatches, Machine, late, tell_machines, world_of
+from tests.unit.throttler.service.late_watches import LateWatches, LimitStory, Machine, late, tell_machines, world_of
 from tests.unit.throttler.service.throttle_scene import QUOTAS_SERVED, a_throttle, a_view
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
-from throttler.service.decide_throttles import Memories, TickView, decide_throttles
+from throttler.service.decide_throttles import TickView
 
 MOST, STEP_S = 6, 2.0
 KINDS = ("pods", "nodes", "quotas", "status")
@@ -30,19 +29,15 @@ THROTTLE = a_throttle(
 
 
 @dataclass
-class Story:
-    """A cluster that goes on, and what each watch has heard of it."""
+class Story(LimitStory):
+    """cluster-autoscaler's."""
 
-    machines: list[Machine]
-    scan_s: float
-    boot_s: float
-    join_s: float
+    THROTTLE = THROTTLE
+
     is_order_told_later: bool = False
     """Whether a scan's status tells of the machines that were there when it began."""
     is_scan_first: bool = False
     """Whether a scan comes before what else happens in its second."""
-    now_s: float = 0.0
-    quota: OwnedObject = field(default_factory=OwnedObject)
     watches: LateWatches = field(default_factory=lambda: LateWatches(KINDS))
 
     def __post_init__(self) -> None:
@@ -50,20 +45,12 @@ class Story:
         self.tell()
 
     @property
-    def in_flight(self) -> int:
-        return sum(machine.is_in_flight for machine in self.machines)
-
-    @property
-    def ordered(self) -> int:
-        return sum(machine.ordered_s is not None for machine in self.machines)
-
-    @property
     def registered(self) -> int:
         return sum(machine.registered_s is not None for machine in self.machines)
 
     def go_on(self) -> None:
         self.now_s += STEP_S
-        is_due = self.now_s % self.scan_s < STEP_S
+        is_due = self.now_s % self.look_s < STEP_S
         if is_due and self.is_scan_first:
             self._scan()
         for machine in self.machines:
@@ -74,36 +61,26 @@ class Story:
 
     def _scan(self) -> None:
         """The old node counts as well; a quota that is gone limits nothing."""
-        before, quota = 1 + self.ordered, self.quota.quota()
+        before, quota = 1 + len(self.ordered), self.limited.quota()
         room = len(self.machines) if quota is None else max(0, int(quota.limits["nodes"]) - before)
         waiting = [machine for machine in self.machines if machine.ordered_s is None]
         for machine in waiting[: room if self.now_s else 0]:
             machine.ordered_s = self.now_s
-        target = before if self.is_order_told_later else 1 + self.ordered
+        target = before if self.is_order_told_later else 1 + len(self.ordered)
         group = NodeGroup("a", target=target, registered=1 + self.registered)
         self.watches.tell("status", self.now_s, AutoscalerStatus((group,), WALL_S + self.now_s))
 
     def tell(self) -> None:
-        if self.quota.body:
-            self.quota.observed(used={"resources": {"nodes": str(1 + self.registered)}})
-        self.watches.tell("quotas", self.now_s, self.quota.quota())
+        if self.limited.body:
+            self.limited.observed(used={"resources": {"nodes": str(1 + self.registered)}})
+        self.watches.tell("quotas", self.now_s, self.limited.quota())
         tell_machines(self.watches, self.now_s, self.machines)
 
-    def view(self, lags: dict[str, float]) -> TickView:
-        """What the watches show when each is so late; pods were there before the first look."""
+    def view(self, lags: Mapping[str, float]) -> TickView:
         shown = self.watches.shown(lags, self.now_s)
         world = world_of(shown["pods"], shown["nodes"], (), self.now_s)
         scene = {"limited": (shown["quotas"],) if shown["quotas"] else (), "versions": QUOTAS_SERVED}
         return a_view(self.now_s, replace(world, autoscaler=shown["status"]), scene=scene)
-
-
-def turn(story: Story, lags: dict[str, float], memories: Memories, *, is_lost: bool) -> Memories:
-    (one,), memories = decide_throttles((THROTTLE,), story.view(lags), memories)
-    for write in one.lever_writes:
-        if not is_lost:
-            with suppress(ConflictError):
-                story.quota.carry_out(write)
-    return memories
 
 
 IN_TIME = dict.fromkeys(KINDS, 0.0)
@@ -130,14 +107,16 @@ def test_never_more_in_flight_than_the_user_allows(
     data: st.DataObject,
 ) -> None:
     machines = [Machine(f"p{number:02}") for number in range(count)]
-    story = Story(machines, scan_s, boot_s, join_s, is_order_told_later, is_scan_first)
-    memories = turn(story, IN_TIME, {}, is_lost=False)
+    story = Story(
+        machines, scan_s, boot_s, join_s, is_order_told_later=is_order_told_later, is_scan_first=is_scan_first
+    )
+    story.decide(IN_TIME)
     for _ in range(8):
         lags = {kind: data.draw(st.just(0.0) | late, label=kind) for kind in KINDS}
         is_lost = data.draw(st.booleans(), label="writes are lost")
         for _ in range(8):
             story.go_on()
-            memories = turn(story, lags, memories, is_lost=is_lost)
+            story.decide(lags, is_lost=is_lost)
             assert story.in_flight <= MOST
 
 
@@ -145,13 +124,8 @@ def test_never_more_in_flight_than_the_user_allows(
 def test_all_get_through_when_views_are_in_time(*, is_scan_first: bool) -> None:
     """Also where nodes register in the very second of a scan, before or after it."""
     machines = [Machine(f"p{number:02}") for number in range(20)]
-    story = Story(machines, scan_s=2.0, boot_s=6.0, join_s=4.0, is_scan_first=is_scan_first)
-    memories = turn(story, IN_TIME, {}, is_lost=False)
-    most = 0
-    for _ in range(120):
-        story.go_on()
-        memories = turn(story, IN_TIME, memories, is_lost=False)
-        most = max(most, story.in_flight)
+    story = Story(machines, look_s=2.0, boot_s=6.0, join_s=4.0, is_scan_first=is_scan_first)
+    most = story.most_in_flight(IN_TIME, looks=120)
     assert all(machine.usable_s is not None for machine in story.machines)
     assert most == MOST
 
@@ -159,9 +133,5 @@ def test_all_get_through_when_views_are_in_time(*, is_scan_first: bool) -> None:
 @pytest.mark.parametrize("lag_s", [2.0, 16.0])
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_watch_that_is_behind_all_others_makes_no_room(kind: str, lag_s: float) -> None:
-    story = Story([Machine(f"p{number:02}") for number in range(20)], scan_s=10.0, boot_s=6.0, join_s=20.0)
-    memories = turn(story, IN_TIME, {}, is_lost=False)
-    for _ in range(64):
-        story.go_on()
-        memories = turn(story, {**IN_TIME, kind: lag_s}, memories, is_lost=False)
-        assert story.in_flight <= MOST
+    story = Story([Machine(f"p{number:02}") for number in range(20)], look_s=10.0, boot_s=6.0, join_s=20.0)
+    assert story.most_in_flight({**IN_TIME, kind: lag_s}, looks=64) <= MOST
