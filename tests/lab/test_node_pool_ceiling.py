@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from lab.cloud import BootTime
@@ -16,6 +17,7 @@ from lab.cloud.karpenter import KarpenterSettings, NodePoolSettings, paper_type,
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
 from tests.lab.ceiling_driver import CeilingDriver, driving, in_background
 from tests.lab.cluster_view import ClusterView, deployment, until
+from throttler.kube.karpenter import NodeClaim
 from throttler.levers.lever_and_reasons import LeverReason, LeverState
 
 pytestmark = pytest.mark.lab
@@ -115,6 +117,8 @@ async def test_a_burst_is_paced_comes_from_the_heavy_pool_and_leaves_both_as_bef
         # Karpenter may order a machine twice: pods of its last round were not bound when it looked again.
         (pool_name, spot), *others = (await _by_pool(view)).items()
         assert (pool_name, others) == ("spot", [])
+        made = [msgspec.convert(claim, NodeClaim) for claim in (await view.claims()).values()]
+        assert all(claim.is_of_one_type for claim in made), "Karpenter names the types that each may be of"
         assert MANY <= spot <= MANY + WINDOW
         assert driver.record.most_in_flight <= WINDOW + WINDOW, "the window and at most one batch"
         states = {decision.state for decision in driver.record.decisions}

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from throttler.kube.metadata import KindNames, Metadata, ObservedCondition, OwnedMetadata
-from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, Shared
+from throttler.kube.node import HOST_LABEL, INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL, Shared
 from throttler.kube.quantities_and_durations import Resources, parse_resources
 from throttler.kube.selectors import Requirement
 from throttler.kube.taints import Taint
@@ -24,6 +24,12 @@ def is_refused_in_pods(label: str) -> bool:
     domain = label.rpartition("/")[0]
     is_its_own = domain == _DOMAIN or domain.endswith(f".{_DOMAIN}")
     return label == HOST_LABEL or (is_its_own and label not in _ACCEPTED)
+
+
+def _name_one_type(requirements: tuple[Requirement, ...]) -> bool:
+    """Whether they leave the provider no choice of the instance type."""
+    named = (term for term in requirements if term.key == INSTANCE_TYPE_LABEL and term.operator == "In")
+    return any(len(term.values) == 1 for term in named)
 
 
 class _TemplateSpec(msgspec.Struct, frozen=True):
@@ -95,6 +101,11 @@ class NodePool(msgspec.Struct, frozen=True):
         return self.spec.replicas is not None
 
     @property
+    def is_of_one_type(self) -> bool:
+        """Whether its user names the one instance type that all its machines are of."""
+        return _name_one_type(self.spec.requirements)
+
+    @property
     def is_usable(self) -> bool:
         """Whether Karpenter orders machines for pods from it: not while it says that the pool is not Ready.
 
@@ -120,11 +131,16 @@ class _ClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     conditions: tuple[_ClaimCondition, ...] = ()
 
 
+class _ClaimSpec(msgspec.Struct, frozen=True, gc=False):
+    requirements: tuple[Requirement, ...] = ()
+
+
 class NodeClaim(msgspec.Struct, frozen=True, gc=False):
     """What is decoded of a NodeClaim (karpenter.sh/v1); its labels are those that its node will carry."""
 
     metadata: Metadata
     status: _ClaimStatus = _ClaimStatus()
+    spec: _ClaimSpec = _ClaimSpec()
 
     @property
     def pool(self) -> str:
@@ -140,6 +156,11 @@ class NodeClaim(msgspec.Struct, frozen=True, gc=False):
     def capacity(self) -> Resources:
         """What the instance type has (milli-units); empty before launch. Raises QuantityError."""
         return parse_resources(self.status.capacity)
+
+    @property
+    def is_of_one_type(self) -> bool:
+        """Whether it can be of one instance type only: Karpenter names all of which it may be."""
+        return _name_one_type(self.spec.requirements)
 
     @property
     def is_launched(self) -> bool:
@@ -184,6 +205,9 @@ class NodeClaim(msgspec.Struct, frozen=True, gc=False):
 
 
 _NO_ANNOTATIONS: dict[str, str] = {}
+_OF_MANY_TYPES = _ClaimSpec()
+_OF_ONE_TYPE = _ClaimSpec((Requirement(INSTANCE_TYPE_LABEL, "In", ("",)),))
+"""Which type it is tells the size, and that is read where it is launched."""
 
 
 def compact_claim(claim: NodeClaim, shared: Shared) -> NodeClaim:
@@ -194,4 +218,5 @@ def compact_claim(claim: NodeClaim, shared: Shared) -> NodeClaim:
             metadata, labels=shared.mapping(metadata.labels), annotations=_NO_ANNOTATIONS, owner_references=()
         ),
         _ClaimStatus(status.node_name, shared.mapping(status.capacity), shared.one(status.conditions)),
+        _OF_ONE_TYPE if claim.is_of_one_type else _OF_MANY_TYPES,
     )

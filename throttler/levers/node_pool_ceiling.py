@@ -6,7 +6,7 @@ machines are is learned from what was ordered so far.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, Self
 
@@ -133,30 +133,38 @@ class Charge:
     """How much room Karpenter takes for one machine of a pool, learned from what it orders.
 
     It takes down the largest type that a machine may become, and launches the cheapest: a pool with types of 8 to 192
-    cores, and pods that each want a node, orders one machine of 8 cores for 192 cores of room. Times are monotonic
-    seconds.
+    cores, and pods that each want a node, orders one machine of 8 cores for 192 cores of room. Where a machine can be
+    of one type only, its room is its size, and few are ordered for want of stock. Times are monotonic seconds.
     """
 
     factor: int = 1
     """Room for one machine, in sizes of the largest that the pool had."""
-    coming: frozenset[str] = frozenset()
-    """Names of the machines on their way at the last look."""
+    coming: Mapping[str, bool] = field(default_factory=dict)
+    """The machines on their way at the last look: their names, and whether each can be of one type only."""
     rooms: tuple[tuple[float, int], ...] = ()
     """Of late: when, and how many machines were both allowed and waited for."""
     batch: int = 0
     """Machines that were ordered since orders began to come."""
     offered: int = 0
     """How many might have been."""
+    is_of_one_type: bool = False
+    """Whether each of them can be of one type only."""
     ordered_s: float = 0.0
 
-    def looked(self, coming: frozenset[str], now_s: float) -> Self:
+    def looked(self, coming: Mapping[str, bool], now_s: float) -> Self:
         """After a look at the machines: once orders have ceased for a moment they are held against what was offered."""
-        new = len(coming - self.coming)
-        if new:
+        if new := coming.keys() - self.coming.keys():
             offered = self.offered if self.batch else min((room for _, room in self.rooms), default=0)
-            return replace(self, coming=coming, batch=self.batch + new, offered=offered, ordered_s=now_s)
+            return replace(
+                self,
+                coming=coming,
+                batch=self.batch + len(new),
+                offered=offered,
+                is_of_one_type=all(coming[name] for name in new) and (self.is_of_one_type or not self.batch),
+                ordered_s=now_s,
+            )
         if self.batch and now_s - self.ordered_s >= SETTLED_S:
-            return replace(self, coming=coming, batch=0, factor=self._learned())
+            return replace(self, coming=coming, batch=0, factor=1 if self.is_of_one_type else self._learned())
         return replace(self, coming=coming)
 
     def _learned(self) -> int:

@@ -83,10 +83,15 @@ class NodePoolView:
         return self.pool.metadata.name
 
     @property
-    def coming(self) -> frozenset[str]:
-        """Machines on their way, by the names of their claims."""
+    def coming(self) -> Mapping[str, bool]:
+        """Machines on their way, by the names of their claims, and whether each can be of one type only."""
         coming = (claim for claim in self.claims if not claim.is_initialized and not claim.is_deleting)
-        return frozenset(claim.metadata.name for claim in coming)
+        return {claim.metadata.name: claim.is_of_one_type for claim in coming}
+
+    @property
+    def booting(self) -> int:
+        """How many of them have not registered."""
+        return sum(not claim.is_registered and not claim.is_deleting for claim in self.claims)
 
     @property
     def coming_for_pods(self) -> int:
@@ -106,9 +111,9 @@ class NodePoolView:
 
 
 TRIED = 8
-"""So many machines' worth of room is tried where the pool had machines that hold what waits: the one that it has in
-stock may be larger. More would be room for ever more of the usual ones, which are ordered all at once when stock comes
-back: 96 where 6 were allowed."""
+"""So many machines' worth of room, with those that boot, is tried where the pool had machines that hold what waits: the
+one that it has in stock may be larger. More would be room for ever more of the usual ones, which are ordered all at
+once when stock comes back: 96 where 6 were allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +229,7 @@ def decide_node_pools(
     decisions, pools = [], {}
     for pool in sorted(views, key=lambda pool: pool.name):
         need = needs[pool.name]
-        memory_of, share = _searched(known[pool.name], shares[pool.name], need, room, now_s)
+        memory_of, share = _searched(pool, known[pool.name], shares[pool.name], need, room, now_s)
         ceiling = PoolCeiling(
             thing=pool.pool,
             view=pool,
@@ -308,7 +313,7 @@ def _doublings_within(times: int) -> int:
 
 
 def _searched(
-    memory: CeilingMemory, share: PoolShare, need: Need, room: LeverBudget, now_s: float
+    view: NodePoolView, memory: CeilingMemory, share: PoolShare, need: Need, room: LeverBudget, now_s: float
 ) -> tuple[CeilingMemory, PoolShare]:
     """The memory and the share of a pool whose share may be too small for what waits.
 
@@ -321,9 +326,10 @@ def _searched(
     is_size_known = bool(sizes) and all(milli <= sizes[name] for name, milli in need.hint.items() if name in sizes)
     doublings = max(0, search.step(now_s) - 1)
     if is_size_known:
-        # The room is large enough, and only an order that is long overdue tells otherwise.
-        is_tried = search.is_dry(now_s) and not share.lighter
-        doublings = min(doublings, _doublings_within(TRIED // max(1, share.nodes))) if is_tried else 0
+        # The room is large enough. Where there may be larger machines an order that is long overdue tells otherwise.
+        is_tried = search.is_dry(now_s) and not share.lighter and not view.pool.is_of_one_type
+        tried = max(0, TRIED - view.booting) // max(1, share.nodes)
+        doublings = min(doublings, _doublings_within(tried)) if is_tried else 0
     elif share.lighter:
         # What the other pool has on its way and this room together are no more than twice the budget.
         doublings = min(doublings, _doublings_within(room.allowance))

@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from throttler.kube.karpenter import NodeClaim, NodePool, is_refused_in_pods
+from throttler.kube.karpenter import NodeClaim, NodePool, compact_claim, is_refused_in_pods
+from throttler.kube.node import Shared
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,26 @@ def test_what_a_claim_says_of_its_machine() -> None:
     assert [claim(deletionTimestamp=stamp).is_deleting for stamp in (None, "2026-11-21T11:00:00Z")] == [False, True]
     bare = msgspec.convert({"metadata": {"name": "general-y"}}, NodeClaim)
     assert (bare.pool, bare.node_name, bare.capacity) == ("", "", {})
+
+
+@pytest.mark.parametrize(
+    ("key", "operator", "values", "is_one"),
+    [
+        ("node.kubernetes.io/instance-type", "In", ["p5"], True),
+        ("node.kubernetes.io/instance-type", "In", ["p5", "p4"], False),
+        ("node.kubernetes.io/instance-type", "NotIn", ["p5"], False),
+        ("node.kubernetes.io/instance-type", "Exists", [], False),
+        ("karpenter.sh/capacity-type", "In", ["reserved"], False),
+    ],
+)
+def test_of_which_instance_types_a_machine_may_be(key: str, operator: str, values: list[str], *, is_one: bool) -> None:
+    zone = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]}
+    spec = {"requirements": [zone, {"key": key, "operator": operator, "values": values}]}
+    seen = msgspec.convert({"metadata": {"name": "gpu-x"}, "spec": spec}, NodeClaim)
+    assert [seen.is_of_one_type, compact_claim(seen, Shared()).is_of_one_type] == [is_one] * 2
+    pool = msgspec.convert({"metadata": {"name": "gpu"}, "spec": {"template": {"spec": spec}}}, NodePool)
+    assert pool.is_of_one_type is is_one
+    assert not claim().is_of_one_type
 
 
 @pytest.mark.parametrize(

@@ -644,4 +644,4 @@ def test_the_newest_machine_tells_when_a_pool_ordered_last() -> None:
 
 def test_machines_on_their_way_are_those_that_are_not_usable_and_do_not_leave() -> None:
     made = (*(claim(f"s{stage}", stage) for stage in range(4)), *(claim(f"d{s}", s, is_deleting=True) for s in (1, 3)))
-    assert NodePoolView(pool=OwnedObject(pool_body()).pool(), claims=made).coming == {"s0", "s1", "s2"}
+    assert NodePoolView(pool=OwnedObject(pool_body()).pool(), claims=made).coming.keys() == {"s0", "s1", "s2"}

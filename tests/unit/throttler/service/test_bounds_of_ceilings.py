@@ -3,8 +3,9 @@
 Karpenter orders at each look all that the limit of that moment admits, and the ceiling is there before its first one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,9 +18,11 @@ from tests.unit.throttler.levers.pool_scene import pool_body
 from tests.unit.throttler.service.late_watches import LateWatches, LimitStory, Machine, late, tell_machines, world_of
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
 from throttler.kube.karpenter import NodeClaim
+from throttler.levers.node_pool_limits import TRIED
 from throttler.service.decide_throttles import TickView
 
 MOST, STEP_S, CORES = 6, 2.0, 8
+ONE_TYPE: Mapping[str, Any] = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["gpu-8"]}
 KINDS = ("pods", "nodes", "claims", "pools")
 THROTTLE = a_throttle(
     nodes={"matchLabels": {"pool": "a"}},
@@ -29,14 +32,23 @@ THROTTLE = a_throttle(
 )
 
 
+def pool_of(types: Sequence[str]) -> OwnedObject:
+    """The pool, as its user made it."""
+    body = pool_body({"cpu": "100000"}, "a")
+    body["spec"]["template"]["spec"]["requirements"] = [{**ONE_TYPE, "values": types}]
+    return OwnedObject(body)
+
+
 @dataclass
 class Story(LimitStory):
     """Karpenter's."""
 
     THROTTLE = THROTTLE
 
-    limited: OwnedObject = field(default_factory=lambda: OwnedObject(pool_body({"cpu": "100000"}, "a")))
+    limited: OwnedObject = field(default_factory=lambda: pool_of(ONE_TYPE["values"]))
     watches: LateWatches = field(default_factory=lambda: LateWatches(KINDS))
+    stock: int = 1000
+    """How many of the one type can be had at each look."""
 
     def __post_init__(self) -> None:
         self._tell()
@@ -47,8 +59,9 @@ class Story(LimitStory):
             machine.go_on(self.now_s, self.boot_s, self.join_s)
         if self.now_s % self.look_s < STEP_S:
             limit = float((self.limited.pool().spec.limits or {})["cpu"])
-            for machine in self.machines:
-                if machine.ordered_s is None and (len(self.ordered) + 1) * CORES <= limit:
+            wanted = [machine for machine in self.machines if machine.ordered_s is None]
+            for machine in wanted[: self.stock]:
+                if (len(self.ordered) + 1) * CORES <= limit:
                     machine.ordered_s = self.now_s
         self._tell()
 
@@ -69,7 +82,9 @@ class Story(LimitStory):
             + [{"type": "Registered", "status": "True"}] * is_registered
             + [{"type": "Initialized", "status": "True"}] * is_usable,
         }
-        return msgspec.structs.replace(claim, status=msgspec.convert(status, type(claim.status)))
+        spec = {"requirements": [ONE_TYPE]}
+        parts = {"status": msgspec.convert(status, type(claim.status)), "spec": msgspec.convert(spec, type(claim.spec))}
+        return msgspec.structs.replace(claim, **parts)
 
     def view(self, lags: Mapping[str, float]) -> TickView:
         shown = self.watches.shown(lags, self.now_s)
@@ -97,10 +112,28 @@ def test_never_more_in_flight_than_the_user_allows(
     for _ in range(12):
         lags = {kind: data.draw(late, label=kind) for kind in KINDS}
         is_lost = data.draw(st.booleans(), label="writes are lost")
+        story.stock = data.draw(st.sampled_from([1000, 2, 0]), label="in stock")
         for _ in range(8):
             story.go_on()
             story.decide(lags, is_lost=is_lost)
             assert story.in_flight <= MOST
+
+
+@pytest.mark.parametrize(("stock", "there", "boot_s", "looks"), [(2, 0, 6.0, 120), (0, 5, 600.0, 28)])
+def test_no_more_are_in_flight_when_stock_comes_back(stock: int, there: int, boot_s: float, looks: int) -> None:
+    machines = [Machine(f"p{at:03}", ordered_s=0.0 if at < there else None) for at in range(200)]
+    story = Story(machines, look_s=30.0, boot_s=boot_s, join_s=4.0, stock=stock)
+    assert story.most_in_flight(IN_TIME, looks=looks) == max(stock, there)
+    story.stock = 1000
+    assert story.most_in_flight(IN_TIME, looks=60) == MOST
+
+
+def test_room_that_is_tried_for_a_larger_type_minds_what_boots() -> None:
+    machines = [Machine(f"p{at:03}", ordered_s=0.0 if at < 5 else None) for at in range(200)]
+    story = Story(machines, look_s=30.0, boot_s=600.0, join_s=4.0, stock=0, limited=pool_of(["gpu-8", "gpu-16"]))
+    story.most_in_flight(IN_TIME, looks=28)
+    story.stock = 1000
+    assert story.most_in_flight(IN_TIME, looks=60) <= TRIED
 
 
 def test_all_get_through_when_views_are_in_time() -> None:
