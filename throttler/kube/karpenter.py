@@ -26,10 +26,10 @@ def is_refused_in_pods(label: str) -> bool:
     return label == HOST_LABEL or (is_its_own and label not in _ACCEPTED)
 
 
-def _name_one_type(requirements: tuple[Requirement, ...]) -> bool:
-    """Whether they leave the provider no choice of the instance type."""
-    named = (term for term in requirements if term.key == INSTANCE_TYPE_LABEL and term.operator == "In")
-    return any(len(term.values) == 1 for term in named)
+def _one_type(requirements: tuple[Requirement, ...]) -> str:
+    """The instance type of which they leave the provider no choice; empty where they leave one."""
+    named = (term.values for term in requirements if term.key == INSTANCE_TYPE_LABEL and term.operator == "In")
+    return next((values[0] for values in named if len(values) == 1), "")
 
 
 class _TemplateSpec(msgspec.Struct, frozen=True):
@@ -101,9 +101,9 @@ class NodePool(msgspec.Struct, frozen=True):
         return self.spec.replicas is not None
 
     @property
-    def is_of_one_type(self) -> bool:
-        """Whether its user names the one instance type that all its machines are of."""
-        return _name_one_type(self.spec.requirements)
+    def one_type(self) -> str:
+        """The one instance type that its user names for all its machines; empty where they may be of several."""
+        return _one_type(self.spec.requirements)
 
     @property
     def is_usable(self) -> bool:
@@ -160,7 +160,12 @@ class NodeClaim(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_of_one_type(self) -> bool:
         """Whether it can be of one instance type only: Karpenter names all of which it may be."""
-        return _name_one_type(self.spec.requirements)
+        return bool(_one_type(self.spec.requirements))
+
+    @property
+    def instance_type(self) -> str:
+        """Of which it is; empty before launch."""
+        return self.metadata.labels.get(INSTANCE_TYPE_LABEL, "")
 
     @property
     def is_launched(self) -> bool:
@@ -206,8 +211,8 @@ class NodeClaim(msgspec.Struct, frozen=True, gc=False):
 
 _NO_ANNOTATIONS: dict[str, str] = {}
 _OF_MANY_TYPES = _ClaimSpec()
-_OF_ONE_TYPE = _ClaimSpec((Requirement(INSTANCE_TYPE_LABEL, "In", ("",)),))
-"""Which type it is tells the size, and that is read where it is launched."""
+_OF_ONE_TYPE = _ClaimSpec((Requirement(INSTANCE_TYPE_LABEL, "In", ("one",)),))
+"""Which type it is stands among its labels once it is launched."""
 
 
 def compact_claim(claim: NodeClaim, shared: Shared) -> NodeClaim:

@@ -253,6 +253,8 @@ class PoolFigures:
     """The largest that it had; empty while it had none. One that was not there for `SIZE_KEPT_S` is forgotten beside
     others: an odd day, on which only huge machines were in stock, would have room counted in them for ever."""
     usage: Resources
+    of_type: str = ""
+    """The one type that the pool's user names, once a machine of it was there: none is larger. Else empty."""
     seen_s: float = 0.0
     """When machines so large were there last (monotonic seconds)."""
 

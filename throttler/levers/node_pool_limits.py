@@ -94,6 +94,13 @@ class NodePoolView:
         return sum(not claim.is_registered and not claim.is_deleting for claim in self.claims)
 
     @property
+    def sizes_of_one_type(self) -> list[Resources]:
+        """Of its machines that are of the one type that its user names now."""
+        named = self.pool.one_type
+        own = (size_of(claim) for claim in self.claims if named and claim.is_launched and claim.instance_type == named)
+        return [size for size in own if size]
+
+    @property
     def coming_for_pods(self) -> int:
         """How many of them are for pods that wait: each machine that is being replaced has one of the others."""
         return max(0, len(self.coming) - sum(claim.is_being_replaced for claim in self.claims))
@@ -322,12 +329,13 @@ def _searched(
     """
     is_unmet = bool(share.lighter) or (share.nodes > 0 and need.visible > 0)
     search = memory.search.waited(now_s, is_unmet=is_unmet and room.may_move)
-    sizes = memory.figures.largest if memory.figures else {}
-    is_size_known = bool(sizes) and all(milli <= sizes[name] for name, milli in need.hint.items() if name in sizes)
+    sizes, of_type = (memory.figures.largest, memory.figures.of_type) if memory.figures else ({}, "")
+    is_of_one_type = bool(of_type) and of_type == view.pool.one_type
+    fits = bool(sizes) and all(milli <= sizes[name] for name, milli in need.hint.items() if name in sizes)
     doublings = max(0, search.step(now_s) - 1)
-    if is_size_known:
+    if fits or is_of_one_type:
         # The room is large enough. Where there may be larger machines an order that is long overdue tells otherwise.
-        is_tried = search.is_dry(now_s) and not share.lighter and not view.pool.is_of_one_type
+        is_tried = search.is_dry(now_s) and not share.lighter and not is_of_one_type
         tried = max(0, TRIED - view.booting) // max(1, share.nodes)
         doublings = min(doublings, _doublings_within(tried)) if is_tried else 0
     elif share.lighter:
@@ -356,11 +364,17 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
     def figures(self) -> PoolFigures:
         """What the ceiling is made of; sizes that it had are not forgotten at once."""
         last, sizes = self.memory.figures, sizes_seen(self.view.pool, self.view.claims)
-        there: Resources = reduce(larger, sizes, {})
+        of_type, own = self.view.pool.one_type, self.view.sizes_of_one_type
+        if own and last and last.of_type != of_type:
+            last = None
+        elif not own and not (last and last.of_type == of_type):
+            of_type = ""
+        there: Resources = reduce(larger, own if of_type else sizes, {})
         largest, seen_s = last.largest_of(there, self.now_s) if last else (there, self.now_s)
         return PoolFigures(
             sizes=sizes,
             largest=largest,
+            of_type=of_type,
             seen_s=seen_s,
             usage=usage_of(self.view.pool, self.view.claims, largest or assumed_size(self.hint)),
         )

@@ -133,6 +133,33 @@ def test_a_machine_that_is_larger_than_those_before_finds_room_where_it_alone_is
     assert pair.cores("heavy") == cores
 
 
+TYPE = "node.kubernetes.io/instance-type"
+
+
+def named(*types: str) -> dict[str, Any]:
+    return {"spec": {"template": {"spec": {"requirements": [term(TYPE, "In", *types)]}}}}
+
+
+def test_a_type_that_its_user_names_anew_is_searched_for_and_the_one_before_says_nothing_of_it() -> None:
+    """Three machines of 8 cores, one more may be ordered, and the pods would run on such a machine."""
+    pair = Pair({"cpu": 7000}, claims(3, labels={TYPE: "small"}), **named("small"))
+    del pair.servers["light"]
+    for now_s in (0.0, 30.0, 60.0):
+        pair.look(now_s, allowance=1)
+    assert pair.cores("heavy") == "32"
+    assert pair.servers["heavy"].body is not None
+    pair.servers["heavy"].body["spec"] |= named("large")["spec"]
+    pair.look(62.0, allowance=1)
+    assert pair.cores("heavy") == "88"
+    pair.machines["heavy"] = claims(1, labels={TYPE: "large"}, capacity={"cpu": "64"}, ordered_s=63.0)
+    pair.look(64.0, allowance=2)
+    assert pair.cores("heavy") == "192"
+    pair.servers["heavy"].body["spec"] |= named("small")["spec"]
+    pair.machines["heavy"] += claims(2, labels={TYPE: "small"})
+    pair.look(66.0, allowance=2)
+    assert pair.cores("heavy") == "96", "64 and 16 there, and room for two small ones"
+
+
 @pytest.mark.parametrize(("allowance", "heavy"), [(1, "24"), (2, "40"), (3, "40"), (4, "56"), (7, "56"), (8, "88")])
 def test_room_that_is_tried_beside_another_pool_grows_with_the_allowance(allowance: int, heavy: str) -> None:
     """What the other pool has on its way and this room together are no more than twice the allowance."""

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.throttler.joins.cluster import a_claim
+from tests.unit.throttler.joins.cluster import a_claim, pending
 from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import pool_body
 from tests.unit.throttler.service.late_watches import LateWatches, LimitStory, Machine, late, tell_machines, world_of
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
 from throttler.kube.karpenter import NodeClaim
+from throttler.kube.pod import Pod
 from throttler.levers.node_pool_limits import TRIED
 from throttler.service.decide_throttles import TickView
 
@@ -37,6 +38,13 @@ def pool_of(types: Sequence[str]) -> OwnedObject:
     body = pool_body({"cpu": "100000"}, "a")
     body["spec"]["template"]["spec"]["requirements"] = [{**ONE_TYPE, "values": types}]
     return OwnedObject(body)
+
+
+class Large(Machine):
+    """That of a pod which the pool may serve by all that its objects say, and that fits on none of its machines."""
+
+    def pod(self) -> Pod:
+        return pending(self.name, cpu="30", owner="large")
 
 
 @dataclass
@@ -59,7 +67,8 @@ class Story(LimitStory):
             machine.go_on(self.now_s, self.boot_s, self.join_s)
         if self.now_s % self.look_s < STEP_S:
             limit = float((self.limited.pool().spec.limits or {})["cpu"])
-            wanted = [machine for machine in self.machines if machine.ordered_s is None]
+            waiting = [machine for machine in self.machines if machine.ordered_s is None]
+            wanted = [machine for machine in waiting if not isinstance(machine, Large)]
             for machine in wanted[: self.stock]:
                 if (len(self.ordered) + 1) * CORES <= limit:
                     machine.ordered_s = self.now_s
@@ -74,7 +83,8 @@ class Story(LimitStory):
 
     def _claim(self, machine: Machine) -> NodeClaim:
         is_registered, is_usable = machine.registered_s is not None, machine.usable_s is not None
-        claim = a_claim(f"c-{machine.name}", age_s=-(machine.ordered_s or 0.0), is_registered=is_registered)
+        labels = {str(ONE_TYPE["key"]): "gpu-8"}
+        claim = a_claim(f"c-{machine.name}", age_s=-(machine.ordered_s or 0.0), is_registered=is_registered, **labels)
         status = {
             "nodeName": machine.node if is_registered else "",
             "capacity": {"cpu": str(CORES)},
@@ -124,6 +134,14 @@ def test_no_more_are_in_flight_when_stock_comes_back(stock: int, there: int, boo
     machines = [Machine(f"p{at:03}", ordered_s=0.0 if at < there else None) for at in range(200)]
     story = Story(machines, look_s=30.0, boot_s=boot_s, join_s=4.0, stock=stock)
     assert story.most_in_flight(IN_TIME, looks=looks) == max(stock, there)
+    story.stock = 1000
+    assert story.most_in_flight(IN_TIME, looks=60) == MOST
+
+
+def test_a_pod_that_fits_nowhere_makes_no_room_for_machines_of_one_type() -> None:
+    machines = [Machine("p000", ordered_s=0.0), Large("large"), *(Machine(f"p{at:03}") for at in range(1, 200))]
+    story = Story(machines, look_s=30.0, boot_s=6.0, join_s=4.0, stock=0)
+    assert story.most_in_flight(IN_TIME, looks=28) == 1
     story.stock = 1000
     assert story.most_in_flight(IN_TIME, looks=60) == MOST
 
