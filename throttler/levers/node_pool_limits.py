@@ -89,11 +89,6 @@ class NodePoolView:
         return {claim.metadata.name: claim.is_of_one_type for claim in coming}
 
     @property
-    def booting(self) -> int:
-        """How many of them have not registered."""
-        return sum(not claim.is_registered and not claim.is_deleting for claim in self.claims)
-
-    @property
     def sizes_of_one_type(self) -> list[Resources]:
         """Of its machines that are of the one type that its user names now."""
         named = self.pool.one_type
@@ -118,9 +113,12 @@ class NodePoolView:
 
 
 TRIED = 8
-"""So many machines' worth of room, with those that boot, is tried where the pool had machines that hold what waits: the
-one that it has in stock may be larger. More would be room for ever more of the usual ones, which are ordered all at
-once when stock comes back: 96 where 6 were allowed."""
+"""So many machines' worth of room, with those on their way, all pools together try where they had machines that hold
+what waits: the one that is in stock may be larger. More would be room for ever more of the usual ones, which are
+ordered all at once when stock comes back: 96 where 6 were allowed."""
+TRIED_FOR_S = 11.0
+"""What that leaves goes to each pool in turn for so long: Karpenter looks within ten seconds. The rest between two
+searches is no whole number of turns, so that each pool has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,10 +231,15 @@ def decide_node_pools(
     # What nobody has heard of is in flight beside what is counted so.
     budget = max(0, room.allowance - sum(memory_of.unheard.machines for memory_of in known.values()))
     shares = node_pool_shares(budget, candidates, needs, now_s)
+    places, coming = sum(share.nodes for share in shares.values()), sum(len(pool.coming) for pool in views)
+    spare = max(0, TRIED - coming - places)
+    in_order = sorted(views, key=lambda pool: pool.name)
+    begin = int(now_s // TRIED_FOR_S) % max(1, len(in_order))
     decisions, pools = [], {}
-    for pool in sorted(views, key=lambda pool: pool.name):
+    for pool in (*in_order[begin:], *in_order[:begin]):
         need = needs[pool.name]
-        memory_of, share = _searched(pool, known[pool.name], shares[pool.name], need, room, now_s)
+        memory_of, share = _searched(pool, known[pool.name], shares[pool.name], need, room, spare, now_s)
+        spare = max(0, spare - share.nodes * (2**share.doublings - 1))
         ceiling = PoolCeiling(
             thing=pool.pool,
             view=pool,
@@ -250,6 +253,7 @@ def decide_node_pools(
         )
         decision, pools[pool.name] = ceiling.decided()
         decisions.append(decision)
+    decisions.sort(key=lambda decision: decision.name)
     return tuple(decisions), NodePoolMemory(demand=demand, pools=pools)
 
 
@@ -320,12 +324,18 @@ def _doublings_within(times: int) -> int:
 
 
 def _searched(
-    view: NodePoolView, memory: CeilingMemory, share: PoolShare, need: Need, room: LeverBudget, now_s: float
+    view: NodePoolView,
+    memory: CeilingMemory,
+    share: PoolShare,
+    need: Need,
+    room: LeverBudget,
+    spare: int,
+    now_s: float,
 ) -> tuple[CeilingMemory, PoolShare]:
     """The memory and the share of a pool whose share may be too small for what waits.
 
     A pool whose pods another one serves is out of stock as a rule. Only where the machine that they need may be larger
-    than all that it had does its room grow as well.
+    than all that it had does its room grow as well. Where its size is known, it may have room for `spare` more.
     """
     is_unmet = bool(share.lighter) or (share.nodes > 0 and need.visible > 0)
     search = memory.search.waited(now_s, is_unmet=is_unmet and room.may_move)
@@ -336,8 +346,8 @@ def _searched(
     if fits or is_of_one_type:
         # The room is large enough. Where there may be larger machines an order that is long overdue tells otherwise.
         is_tried = search.is_dry(now_s) and not share.lighter and not is_of_one_type
-        tried = max(0, TRIED - view.booting) // max(1, share.nodes)
-        doublings = min(doublings, _doublings_within(tried)) if is_tried else 0
+        most = _doublings_within((share.nodes + spare) // max(1, share.nodes))
+        doublings = min(doublings, most) if is_tried else 0
     elif share.lighter:
         # What the other pool has on its way and this room together are no more than twice the budget.
         doublings = min(doublings, _doublings_within(room.allowance))
