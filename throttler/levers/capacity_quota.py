@@ -144,13 +144,14 @@ def _existing(context: LeverContext) -> int:
 def _largest_demand(context: LeverContext) -> int:
     """The most nodes that the waiting pods of one owner need, within the user's bound on what is in flight.
 
-    Below 0 where more is in flight than that.
+    What Karpenter may order meanwhile counts as in flight. Below 0 where more is than the bound.
     """
     needed: dict[str, float] = defaultdict(float)
     for crowd in waiting_crowds(context.scene.unplaced, context.rules, context.machines):
         needed[crowd.owner] += 0.0 if crowd.how.is_gated else crowd.nodes
     most, waiting = context.throttle.spec.max_in_flight, context.room.waiting
-    bound = waiting if most is None else min(waiting, most - context.joins.in_flight)
+    of_karpenter = context.room_of(PacedAutoscaler.KARPENTER).allowance if context.paces_both else 0
+    bound = waiting if most is None else min(waiting, most - context.joins.in_flight - of_karpenter)
     return min(math.ceil(max(needed.values(), default=0.0)), bound)
 
 

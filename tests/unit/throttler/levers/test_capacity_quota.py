@@ -550,7 +550,7 @@ class OfAThrottle:
         self.others: tuple[CapacityQuota, ...] = ()
         self.nodes: tuple[Node, ...] = ()
 
-    def look(self, now_s: float, *, waiting: int = 40, in_flight: int = 0, older: Any = ()) -> LeverDecision:
+    def look(self, now_s: float, *, waiting: int = 40, in_flight: int = 0, **more: Any) -> LeverDecision:
         stands = self.server.quota()
         scene = LeverScene(
             moment=Clocks(now_s, now_s),
@@ -567,7 +567,7 @@ class OfAThrottle:
             room=room(allowance=8, waiting=waiting, existing=12),
             joins=Joins(joining=in_flight),
             machines=MACHINES,
-            older=older,
+            **more,
         )
         (decision,), self.memory = CapacityQuotas().decide(context, self.memory)
         for write in decision.writes:

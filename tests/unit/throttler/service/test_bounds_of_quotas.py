@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.throttler.joins.cluster import WALL_S
+from tests.unit.throttler.levers.test_capacity_quota import OfAThrottle, crowd
 from tests.unit.throttler.service.late_watches import LateWatches, LimitStory, Machine, late, tell_machines, world_of
 from tests.unit.throttler.service.throttle_scene import QUOTAS_SERVED, a_throttle, a_view
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
@@ -128,6 +129,13 @@ def test_all_get_through_when_views_are_in_time(*, is_scan_first: bool) -> None:
     most = story.most_in_flight(IN_TIME, looks=120)
     assert all(machine.usable_s is not None for machine in story.machines)
     assert most == MOST
+
+
+def test_room_for_a_whole_request_leaves_out_what_karpenter_may_order() -> None:
+    """Of 12 that may be in flight the window lets 8 be ordered, 4 by each of the two; a Job waits for 20."""
+    story = OfAThrottle(*crowd("large", 20), maxInFlight=12)
+    ceilings = [story.look(now_s, paces_both=True).ceiling for now_s in (0.0, 15.0, 30.0)]
+    assert ceilings == ["nodes 16", "nodes 16", "nodes 20"], "12 are there"
 
 
 @pytest.mark.parametrize("lag_s", [2.0, 16.0])
