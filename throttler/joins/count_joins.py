@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from throttler.joins.demand import (
     count_demand,
+    held_in_vain,
     is_loose,
     is_of_gang,
     is_opaque,
@@ -58,7 +59,7 @@ def count_joins(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: f
     after = _searched(after, memory, world, rules, untaken + unseen, now_s)
     for_pods = max(0, untaken - _of_static_pools(world, rules))
     joins = _joins(world, after, rules, nodes, requested, for_pods, unseen, now_s)
-    return joins, replace(after, search=replace(after.search, waiting=joins.waiting))
+    return joins, replace(after, search=replace(after.search, waiting=joins.waiting + joins.released))
 
 
 def _searched(
@@ -76,6 +77,9 @@ def _searched(
     elapsed_s = now_s - memory.counted_s
     uids = [pod.uid for pod in pods]
     search = memory.search.looked(uids, unserved, room, offer, elapsed_s, is_ordered=is_ordered)
+    if rules.gate and world.at_a_time and search.hopeless:
+        held = held_in_vain(world.unplaced, search.hopeless, world.at_a_time, rules, after.machines)
+        search = replace(search, hopeless=search.hopeless | held)
     return replace(after, search=search)
 
 
@@ -101,7 +105,7 @@ def _joins(
     bare = [now_s - nodes.ready_s[node.uid] for node in nodes.by_stage[Stage.WITHOUT_DAEMONS]]
     return Joins(
         waiting=waiting,
-        hopeless=count_demand(hopeless, rules, memory.machines).nodes,
+        hopeless=nodes_of(seekers(hopeless, rules), memory.machines),
         hopeless_pods=len(hopeless),
         urgent=min(waiting, demand.urgent),
         booting=ordered,

@@ -135,6 +135,34 @@ def nodes_of(pods: Iterable[Pod], machines: Sequence[Node]) -> int:
     return _whole(sum(len(alike) * _share(how, alike[0].requests, sizes) for how, alike in _alike(pods)))
 
 
+IN_VAIN = 0.5
+"""Of what may be in flight together: when pods that ask the same fill so much of it in vain, no more of them are let
+go. One alone may have another reason, which is not seen here."""
+
+
+def held_in_vain(
+    unplaced: Iterable[Pod], hopeless: Container[str], at_a_time: float, rules: JoinRules, machines: Sequence[Node]
+) -> frozenset[str]:
+    """Pods (by uid) that our gate holds, where others that ask the same of a node were let go and are `hopeless`.
+
+    Let go, they would be hopeless as well, and all start together on the day when stock comes back. What nobody judges
+    here (volumes, affinity to pods), and gangs, may find a place where others have found none. `at_a_time` is how many
+    nodes may be in flight together.
+    """
+    given_up: dict[object, list[Pod]] = {}
+    held: dict[object, list[str]] = {}
+    for pod in unplaced:
+        how = pod.scheduling
+        if how is not None and not (how.is_opaque or how.gang):
+            kind = *kind_of(pod), how.scheduler
+            if pod.uid in hopeless:
+                given_up.setdefault(kind, []).append(pod)
+            elif how.gates == (rules.gate,):
+                held.setdefault(kind, []).append(pod.uid)
+    in_vain = (kind for kind, pods in given_up.items() if nodes_of(pods, machines) >= IN_VAIN * at_a_time)
+    return frozenset(uid for kind in in_vain for uid in held.get(kind, ()))
+
+
 def is_loose(pod: Pod, rules: JoinRules) -> bool:
     """Whether the pod is work for the throttle's nodes that nothing holds back."""
     how = pod.scheduling
@@ -272,12 +300,13 @@ class Search:
     """(`for_all_s`, machines that were lacking), oldest first, the fewer ones only: the latest is that of the last
     look, the first the least of the last search."""
     hopeless: frozenset[str] = frozenset()
+    """Pods (by uid) that were given up; when looked at, with those that a gate holds in vain beside them."""
     offer: Hashable = None
     """The machines that were on offer: what was searched in vain among others is searched anew."""
     hopes: float = MOST_HOPES
     """How many times other machines on offer may give new hope."""
     waiting: int = 0
-    """Nodes that waited at the last count, hopeless pods left out."""
+    """Nodes that were waited for at the last count, for pods that were let go as well; hopeless ones left out."""
 
     def looked(
         self,

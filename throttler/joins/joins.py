@@ -150,6 +150,8 @@ class JoinWorld:
     """Nodes that Headroom pools want and have not asked for, or have and that no machine was ordered for."""
     room: int = 0
     """Machines that the autoscaler could have ordered since the last count, and is seen to know of."""
+    at_a_time: float = 0.0
+    """Machines that may be in flight together; 0 while unknown."""
     offer: Hashable = None
     """What machines are on offer, only compared: the NodePools and node groups."""
     index: float | None = None

@@ -473,6 +473,7 @@ def _count(case: _Case, view: TickView) -> _Counted:
         balloons_wanted=wanted,
         index=case.memory.index,
         room=case.memory.room,
+        at_a_time=min(case.memory.law.window or UNLIMITED, case.throttle.spec.max_in_flight or UNLIMITED),
         offer=view.offer,
         static_pools=view.static_pools,
         released=gates.released,
@@ -531,7 +532,8 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         spare = min(verdict.spare, own.may_order - allowance)
         verdict = replace(verdict, allowance=allowance, spare=spare)
     room = _room(case, view, verdict, joins)
-    no_demand = own.memory.search.hopeless | own.memory.served
+    # A lever that hands back lets all pods go, and what a gate holds in vain is among them.
+    no_demand = frozenset() if case.is_idle else own.memory.search.hopeless | own.memory.served
     scene = _without(view.scene, no_demand | case.held_by_older)
     context = LeverContext(
         throttle=case.throttle,

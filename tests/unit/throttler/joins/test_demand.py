@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.throttler.joins.cluster import CNI, LOGS, MACHINES, RULES, a_claim, a_node, a_world, daemons_on, pending
 from tests.unit.throttler.joins.test_count_joins import Story
 from throttler.api.throttle import Reserved
-from throttler.joins.demand import Search, count_demand, is_loose, may_use, nodes_of, waiting_crowds
+from throttler.joins.demand import Search, count_demand, held_in_vain, is_loose, may_use, nodes_of, waiting_crowds
 from throttler.joins.joins import JoinRules, Joins, JoinWorld
 from throttler.kube.metadata import OwnerReference
 from throttler.kube.pod import Pod, PodKind
@@ -388,3 +388,27 @@ def test_pods_of_one_owner_are_as_urgent_as_the_least_urgent_of_them(priorities:
     rules = replace(RULES, reserved=Reserved(demand_at_most=1, priority_at_least=1000))
     pods = [pending(f"p{priority}", priority=priority) for priority in priorities]
     assert count_demand(pods, rules, MACHINES).urgent == 0
+
+
+def test_held_in_vain_is_what_asks_the_same_as_pods_that_were_given_up_and_is_judged_here() -> None:
+    rules = replace(RULES, gate="paced")
+    held: dict[str, Any] = {"is_gated": True, "is_tried": False, "gates": (rules.gate,)}
+    pods = [
+        *(pending(f"up{number}") for number in range(3)),
+        pending("same", **held),
+        pending("of another owner", owner="other", **held),
+        pending("larger", cpu="7", **held),
+        pending("elsewhere", **held, node_selector={"zone": "b"}),
+        pending("of another scheduler", **held, scheduler="mine"),
+        pending("with a volume", **held, is_opaque=True),
+        pending("in a gang", **held, gang="g"),
+        pending("of Kueue", **held | {"gates": ("kueue", rules.gate)}),
+        pending("let go"),
+    ]
+
+    def found(*given_up: str, at_a_time: float = 6) -> frozenset[str]:
+        return held_in_vain(pods, {f"uid-{name}" for name in given_up}, at_a_time, rules, MACHINES)
+
+    assert found("up0", "up1", "up2") == {"uid-same", "uid-of another owner"}
+    assert found("up0", "up1", "up2", at_a_time=7) == frozenset(), "three of seven may have another reason"
+    assert found("with a volume", "in a gang", "gone", at_a_time=1) == frozenset()

@@ -1,6 +1,7 @@
 """What is in flight under a ceiling stays within `maxInFlight`, however late views are and whatever became of a write.
 
 Karpenter orders at each look all that the limit of that moment admits, and the ceiling is there before its first one.
+A machine tells the size of the others: while a pool never had one, room for larger ones is tried.
 """
 
 from collections.abc import Mapping, Sequence
@@ -117,7 +118,8 @@ IN_TIME = dict.fromkeys(KINDS, 0.0)
 def test_never_more_in_flight_than_the_user_allows(
     count: int, look_s: float, boot_s: float, join_s: float, data: st.DataObject
 ) -> None:
-    story = Story([Machine(f"p{number:02}") for number in range(count)], look_s, boot_s, join_s)
+    there = Machine("there", ordered_s=-600.0, registered_s=-500.0, usable_s=-400.0)
+    story = Story([there, *(Machine(f"p{number:02}") for number in range(count))], look_s, boot_s, join_s)
     story.decide(IN_TIME)
     for _ in range(12):
         lags = {kind: data.draw(late, label=kind) for kind in KINDS}

@@ -38,6 +38,8 @@ class Job(Machine):
     released_s: float | None = None
     warm_node: str = ""
     """The warm node that took it."""
+    is_scarce: bool = False
+    """Whether it asks for machines that may be out of stock."""
 
     @property
     def is_in_flight(self) -> bool:
@@ -46,9 +48,9 @@ class Job(Machine):
     def pod(self) -> Pod:
         is_gated = self.released_s is None
         how = {"is_gated": is_gated, "is_tried": not is_gated, "gates": (PACED_GATE,) if is_gated else ()}
-        pod = pending(self.name, **how)
+        pod = pending(self.name, cpu="7" if self.is_scarce else "6", owner=self.name[0], **how)
         node = self.warm_node or (self.node if self.registered_s is not None else "")
-        return msgspec.structs.replace(pod, node=node, scheduling=None if node else Scheduling(**how))
+        return msgspec.structs.replace(pod, node=node, scheduling=None if node else pod.scheduling)
 
 
 @dataclass
@@ -65,6 +67,7 @@ class Story:
     """Nodes that were warm."""
     is_rival_quick: bool = False
     """Whether other pods, which nothing holds back, take the warm nodes first."""
+    has_stock: bool = True
     now_s: float = 0.0
     watches: LateWatches = field(default_factory=lambda: LateWatches(KINDS))
 
@@ -87,7 +90,8 @@ class Story:
         for job in self.jobs:
             if job.warm_node:
                 continue
-            if job.released_s is not None and job.ordered_s is None and is_look:
+            can_be_had = self.has_stock or not job.is_scarce
+            if job.released_s is not None and job.ordered_s is None and is_look and can_be_had:
                 job.ordered_s = self.now_s
             else:
                 job.go_on(self.now_s, self.boot_s, self.join_s)
@@ -186,6 +190,42 @@ def test_pods_that_the_api_server_never_lets_go_keep_nobody_else_waiting() -> No
                 job.released_s = story.now_s
         assert story.in_flight <= MOST
     assert {job.name for job in story.jobs if job.usable_s is None} == stuck
+
+
+def go_on(story: Story, memories: Memories, steps: int) -> tuple[int, Memories]:
+    """So many steps on with views that are in time; also the most that were in flight."""
+    most = 0
+    for _ in range(steps):
+        story.go_on()
+        view = a_view(story.now_s, story.view(dict.fromkeys(KINDS, 0.0)))
+        (turn,), memories = decide_throttles((THROTTLE,), view, memories)
+        let_go = {write.key.name for write in turn.lever_writes}
+        for job in story.jobs:
+            if job.name in let_go and job.released_s is None:
+                job.released_s = story.now_s
+        most = max(most, story.in_flight)
+    return most, memories
+
+
+@pytest.mark.whole
+def test_no_more_start_together_however_long_a_type_was_out_of_stock() -> None:
+    """Sixty pods of a large job, and a small one each minute: pods that fit nowhere for long count no more."""
+    large = [Job(f"l{number:02}", is_scarce=True) for number in range(60)]
+    small = [Job(f"s{number:02}", made_s=60.0 * number) for number in range(30)]
+    story = Story([*large, *small], look_s=10.0, boot_s=30.0, join_s=10.0, has_stock=False)
+    _, memories = go_on(story, {}, 750)
+    made = [job for job in small if job.made_s < story.now_s - 300.0]
+    assert len(made) >= 20
+    assert all(job.usable_s is not None for job in made), "the others go on"
+    held = {job.name for job in large if job.released_s is None}
+    assert len(held) >= len(large) - MOST
+    lost = a_view(story.now_s, story.view(dict.fromkeys(KINDS, 0.0)), missing=("nodes",), is_given_up=True)
+    (turn,), _ = decide_throttles((THROTTLE,), lost, memories)
+    assert {write.key.name for write in turn.lever_writes} >= held, "a throttle that gives up holds none of them"
+    story.has_stock = True
+    most, _ = go_on(story, memories, 450)
+    assert most <= MOST + 2, "those that were given up, and small ones that came before them"
+    assert all(job.usable_s is not None for job in large)
 
 
 def warm_world(warm: int, held: int, claims: int = 0, loose: int = 0) -> JoinWorld:

@@ -254,6 +254,7 @@ class GatedPlant:
             unplaced=tuple(
                 pending(
                     name,
+                    cpu="7" if name.startswith("lost") else "6",
                     owner=name.partition("-")[0],
                     is_gated=not is_free,
                     is_tried=is_free,
