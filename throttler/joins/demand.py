@@ -147,20 +147,26 @@ def held_in_vain(
 
     Let go, they would be hopeless as well, and all start together on the day when stock comes back. What nobody judges
     here (volumes, affinity to pods), and gangs, may find a place where others have found none. `at_a_time` is how many
-    nodes may be in flight together.
+    nodes may be in flight together. Nor does it tell anything of a more urgent pod, which may take the place of others,
+    or of one that may share a node with its like.
     """
     given_up: dict[object, list[Pod]] = {}
-    held: dict[object, list[str]] = {}
+    held: dict[object, list[Pod]] = {}
     for pod in unplaced:
         how = pod.scheduling
         if how is not None and not (how.is_opaque or how.gang):
-            kind = *kind_of(pod), how.scheduler
+            kind = *kind_of(pod), how.scheduler, how.cannot_preempt, how.is_one_per_node
             if pod.uid in hopeless:
                 given_up.setdefault(kind, []).append(pod)
             elif how.gates == (rules.gate,):
-                held.setdefault(kind, []).append(pod.uid)
-    in_vain = (kind for kind, pods in given_up.items() if nodes_of(pods, machines) >= IN_VAIN * at_a_time)
-    return frozenset(uid for kind in in_vain for uid in held.get(kind, ()))
+                held.setdefault(kind, []).append(pod)
+    in_vain: set[str] = set()
+    for asked in given_up.keys() & held.keys():
+        pods = given_up[asked]
+        for least in {pod.priority for pod in pods}:
+            if nodes_of((pod for pod in pods if pod.priority >= least), machines) >= IN_VAIN * at_a_time:
+                in_vain.update(pod.uid for pod in held[asked] if pod.priority <= least)
+    return frozenset(in_vain)
 
 
 def is_loose(pod: Pod, rules: JoinRules) -> bool:

@@ -412,3 +412,24 @@ def test_held_in_vain_is_what_asks_the_same_as_pods_that_were_given_up_and_is_ju
     assert found("up0", "up1", "up2") == {"uid-same", "uid-of another owner"}
     assert found("up0", "up1", "up2", at_a_time=7) == frozenset(), "three of seven may have another reason"
     assert found("with a volume", "in a gang", "gone", at_a_time=1) == frozenset()
+
+
+def test_in_vain_says_nothing_of_pods_that_may_take_the_place_of_others_or_share_a_node() -> None:
+    """A type is out of stock, and an urgent pod of the same size comes: it may preempt what runs there."""
+    rules = replace(RULES, gate="paced")
+    held: dict[str, Any] = {"is_gated": True, "is_tried": False, "gates": (rules.gate,)}
+    pods = [
+        *(pending(f"up{number}", priority=priority) for number, priority in enumerate((0, 0, 5))),
+        pending("less urgent", priority=-1, **held),
+        pending("same", **held),
+        pending("as urgent as one alone", priority=5, **held),
+        pending("more urgent", priority=9, **held),
+        *(pending(f"apart{number}", cpu="3", is_one_per_node=True) for number in range(3)),
+        pending("apart", cpu="3", is_one_per_node=True, **held),
+        pending("beside others", cpu="3", **held),
+        *(pending(f"polite{number}", cpu="2", is_one_per_node=True, cannot_preempt=True) for number in range(3)),
+        pending("preempts", cpu="2", is_one_per_node=True, **held),
+    ]
+    given_up = {pod.uid for pod in pods if not pod.scheduling or not pod.scheduling.is_gated}
+    found = held_in_vain(pods, given_up, 6, rules, MACHINES)
+    assert found == {"uid-less urgent", "uid-same", "uid-apart"}
