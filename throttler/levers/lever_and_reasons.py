@@ -243,6 +243,8 @@ class LeverContext:
     """Throttles that come first: an object that one of them names is theirs."""
     at_once: frozenset[str] = frozenset()
     """Pods (by uid) that a gate need not hold, because warm nodes take them: no count knows of them."""
+    in_vain: tuple[Pod, ...] = ()
+    """Pods that a gate holds, as others like them wait in vain: no demand, and not in the scene."""
     pilot: str = ""
     """The pod (by uid) that a gate lets go to learn whether an autoscaler is there, in a place of the reserve."""
     paces_both: bool = False

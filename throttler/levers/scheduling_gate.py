@@ -82,6 +82,8 @@ class GatedDemand:
     refused: frozenset[str] = frozenset()
     """Pods (by uid) of which the API server refused a moment ago to let them go. Until they are tried again they take
     nobody's place, and then they are in turn after all that came before."""
+    in_vain: frozenset[str] = frozenset()
+    """Pods (by uid) that stay, as others like them wait in vain. They take nobody's place, and keep their turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,9 @@ def release_gates(
     for entry in refused:
         del held[entry.id]
     since = memory.since.seen({uid: pod.created_s for uid, pod in held.items()}, moment, is_complete=room.may_move)
+    stay_in_vain = [Held(uid, since.age_s(uid, moment.now_s)) for uid in held if uid in demand.in_vain]
+    for entry in stay_in_vain:
+        del held[entry.id]
     sizes = Sizes(demand.machines)
     urgent = _urgent(held, sizes, settings)
     waits = (Held(uid, since.age_s(uid, moment.now_s), uid in urgent) for uid in held if uid not in memory.released)
@@ -146,7 +151,7 @@ def release_gates(
     stays = (entry for entry in queued if entry.id not in released)
     at_once = frozenset((*(pod.uid for pod in coming), *(entry.id for entry in warm)))
     released_s = moment.now_s if chosen else memory.released_s
-    decision = _decision((*stays, *refused), room, writes)
+    decision = _decision((*stays, *refused, *stay_in_vain), room, writes)
     pilots = (memory.pilots | released & {demand.pilot}).intersection(pod.uid for pod in demand.pods)
     return decision, GateMemory(since=since, released_s=released_s, released=released, at_once=at_once, pilots=pilots)
 
@@ -279,7 +284,7 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
             small_nodes=spec.reserved.demand_at_most,
             reserved_nodes=spec.reserved.nodes,
         )
-        pods = context.pods
+        pods = [*context.pods, *context.in_vain]
         refused = frozenset(pod.uid for pod in pods if (self.WRITES_ON.kind, pod.key) in context.scene.refused)
         demand = GatedDemand(
             pods=pods,
@@ -291,6 +296,7 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
             most_unanswered=most_unanswered,
             urgent=context.joins.urgent,
             refused=refused,
+            in_vain=frozenset(pod.uid for pod in context.in_vain),
         )
         decision, memory = release_gates(demand, settings, context.room, memory, context.scene.moment)
         return (decision,), memory

@@ -364,3 +364,21 @@ def test_an_autoscaler_that_comes_back_and_orders_one_by_one_finds_no_more_than_
         free = (name for name, is_free in plant.waiting.items() if is_free and name not in plant.ordered)
         plant.ordered[next(free)] = plant.now_s
         assert plant.look().findings.joins.hopeless_pods == 0
+
+
+def test_who_stayed_behind_a_gate_in_vain_keeps_the_turn_and_counts_as_held() -> None:
+    """A type is out of stock, and a crowd comes later: once there is stock again, who waits for it came first."""
+    plant = GatedPlant(*crowd("lost"))
+    for number in range(80):
+        plant.waiting |= {} if number % 10 else {f"job{number}-00": False}
+        turn = plant.look()
+    held = [name for name, is_free in plant.waiting.items() if name.startswith("lost") and not is_free]
+    assert turn.findings.joins.hopeless_pods == 8
+    assert turn.findings.levers[0].ceiling == f"{len(held)} held"
+    plant.waiting |= dict.fromkeys(crowd("after", 12), False)
+    plant.look()
+    for name in [name for name in crowd("lost") if name not in held]:
+        del plant.waiting[name]
+    while not all(plant.waiting[name] for name in held):
+        plant.look()
+    assert not all(plant.waiting.get(name, True) for name in crowd("after", 12))
