@@ -135,9 +135,9 @@ def nodes_of(pods: Iterable[Pod], machines: Sequence[Node]) -> int:
     return _whole(sum(len(alike) * _share(how, alike[0].requests, sizes) for how, alike in _alike(pods)))
 
 
-IN_VAIN = 0.5
-"""Of what may be in flight together: when pods that ask the same fill so much of it in vain, no more of them are let
-go. One alone may have another reason, which is not seen here."""
+IN_VAIN, LEAST_IN_VAIN = 0.5, 2.0
+"""Of what may be in flight together, and nodes: when pods that ask the same fill so much of it in vain, no more of them
+are let go. One alone may have another reason, which is not seen here."""
 
 
 def held_in_vain(
@@ -161,10 +161,11 @@ def held_in_vain(
             elif how.gates == (rules.gate,):
                 held.setdefault(kind, []).append(pod)
     in_vain: set[str] = set()
+    enough = max(LEAST_IN_VAIN, IN_VAIN * at_a_time)
     for asked in given_up.keys() & held.keys():
         pods = given_up[asked]
         for least in {pod.priority for pod in pods}:
-            if nodes_of((pod for pod in pods if pod.priority >= least), machines) >= IN_VAIN * at_a_time:
+            if nodes_of((pod for pod in pods if pod.priority >= least), machines) >= enough:
                 in_vain.update(pod.uid for pod in held[asked] if pod.priority <= least)
     return frozenset(in_vain)
 

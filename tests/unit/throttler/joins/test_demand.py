@@ -412,6 +412,10 @@ def test_held_in_vain_is_what_asks_the_same_as_pods_that_were_given_up_and_is_ju
     assert found("up0", "up1", "up2") == {"uid-same", "uid-of another owner"}
     assert found("up0", "up1", "up2", at_a_time=7) == frozenset(), "three of seven may have another reason"
     assert found("with a volume", "in a gang", "gone", at_a_time=1) == frozenset()
+    assert found("up0", at_a_time=2) == frozenset(), (
+        "one alone may have another reason, however little may be in flight"
+    )
+    assert found("up0", "up1", at_a_time=1) == {"uid-same", "uid-of another owner"}
 
 
 def test_in_vain_says_nothing_of_pods_that_may_take_the_place_of_others_or_share_a_node() -> None:
