@@ -360,7 +360,9 @@ class Search:
             began={uid: self.began.get(uid, (unused_s, for_all_s)) for uid in pods},
             unserved=(*kept, (for_all_s, unserved)),
         )
-        return replace(after, hopeless=self.hopeless.intersection(pods).union(after._given_up()))
+        # A pod that a gate held in vain, and that was let go since, begins its own search.
+        still = self.hopeless.intersection(pods).intersection(self.began)
+        return replace(after, hopeless=still.union(after._given_up()))
 
     def is_unanswered(self, released: Iterable[str]) -> bool:
         """Whether pods that a gate let go (by uid) were seen to wait for a whole search, and nothing was ordered.

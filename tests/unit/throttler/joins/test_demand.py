@@ -159,6 +159,14 @@ def test_no_more_are_given_up_than_machines_are_lacking_and_the_first_comers_fir
     assert looked(search, "ab", 1, 4, SEARCH_S).hopeless == {"b"}
 
 
+def test_a_pod_that_stayed_behind_a_gate_in_vain_begins_a_search_of_its_own_when_it_is_let_go() -> None:
+    """By a pause, or a user's hand: it was counted among the hopeless ones, and nobody had looked for a node for it."""
+    search = looked(begun("a", 1), "a", 1, 4, SEARCH_S)
+    search = replace(search, hopeless=search.hopeless | {"held"})
+    search = search.looked(["a", "held"], 1, 4, "offer", 5.0, is_ordered=False)
+    assert search.hopeless == {"a"}
+
+
 def test_without_room_nothing_was_searched_for() -> None:
     search = looked(begun("ab", 2, 0), "ab", 2, 0, 10 * SEARCH_S)
     assert (search.hopeless, search.unused_s, search.for_all_s) == (frozenset(), 0.0, 0.0)
