@@ -160,6 +160,15 @@ def test_a_type_that_its_user_names_anew_is_searched_for_and_the_one_before_says
     assert pair.cores("heavy") == "96", "64 and 16 there, and room for two small ones"
 
 
+def pair_with_pods_of_their_own(heavy: tuple[NodeClaim, ...], light: tuple[NodeClaim, ...]) -> Pair:
+    """Two pools with these machines, for each of which other pods wait."""
+    pair = Pair({"cpu": 7000}, heavy)
+    pair.machines["light"] = light
+    selectors = ({"karpenter.sh/nodepool": name} for name in ("heavy", "light"))
+    pair.waiting = WaitingWork(crowds=tuple(Crowd(Scheduling((), own), {"cpu": 7000}, 9.0) for own in selectors))
+    return pair
+
+
 @pytest.mark.parametrize(
     ("allowance", "stage", "cores"), [(2, 3, "5656"), (2, 2, "5632"), (6, 3, "4848"), (7, 3, "4856")]
 )
@@ -167,10 +176,7 @@ def test_what_is_tried_for_larger_machines_is_little_in_all_pools_and_minds_mach
     allowance: int, stage: int, cores: str
 ) -> None:
     """Each pool has three machines of 8 cores, those of one usable or joining; pods of its own wait."""
-    pair = Pair({"cpu": 7000}, claims(3, stage))
-    selectors = ({"karpenter.sh/nodepool": name} for name in ("heavy", "light"))
-    pair.waiting = WaitingWork(crowds=tuple(Crowd(Scheduling((), own), {"cpu": 7000}, 9.0) for own in selectors))
-    pair.machines["light"] = claims(3)
+    pair = pair_with_pods_of_their_own(claims(3, stage), claims(3))
     for now_s in range(0, 60, 10):
         pair.look(float(now_s), allowance=allowance)
     assert pair.cores("heavy") + pair.cores("light") == cores
@@ -178,10 +184,7 @@ def test_what_is_tried_for_larger_machines_is_little_in_all_pools_and_minds_mach
 
 def test_each_pool_has_its_turn_to_try_room_for_a_larger_machine() -> None:
     """Two pools have a place each, and five machines join."""
-    pair, found = Pair({"cpu": 7000}, claims(5, 2)), []
-    selectors = ({"karpenter.sh/nodepool": name} for name in ("heavy", "light"))
-    pair.waiting = WaitingWork(crowds=tuple(Crowd(Scheduling((), own), {"cpu": 7000}, 9.0) for own in selectors))
-    pair.machines["light"] = claims(5)
+    pair, found = pair_with_pods_of_their_own(claims(5, 2), claims(5)), []
     for now_s in range(0, 60, 10):
         pair.look(float(now_s), allowance=2)
         found.append((pair.cores("heavy"), pair.cores("light")))

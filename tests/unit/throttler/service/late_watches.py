@@ -116,9 +116,36 @@ def world_of(pods: Iterable[Pod], nodes: Iterable[Node], claims: tuple[NodeClaim
     return replace(world, unplaced=tuple(pod for pod in pods if not pod.node), wall_s=WALL_S + now_s)
 
 
+class LateStory(ABC):
+    """A cluster that goes on, and a throttle that looks at late views of it."""
+
+    @property
+    @abstractmethod
+    def in_flight(self) -> int:
+        """Machines that were asked for and are not usable."""
+
+    @abstractmethod
+    def go_on(self) -> None:
+        """A step later."""
+
+    @abstractmethod
+    def decide(self, lags: Mapping[str, float], *, is_lost: bool = False) -> object:
+        """A look of ours; what it writes stands unless it is lost."""
+
+    def most_in_flight(self, lags: Mapping[str, float], looks: int) -> int:
+        """The most that there were in so many looks of ours at views that are so late."""
+        self.decide(lags)
+        most = 0
+        for _ in range(looks):
+            self.go_on()
+            self.decide(lags)
+            most = max(most, self.in_flight)
+        return most
+
+
 @dataclass
-class LimitStory(ABC):
-    """A cluster that goes on. Its autoscaler orders what the limit of an object admits, which a throttle moves."""
+class LimitStory(LateStory):
+    """Its autoscaler orders what the limit of an object admits, which a throttle moves."""
 
     THROTTLE: ClassVar[JoinThrottle]
 
@@ -140,27 +167,12 @@ class LimitStory(ABC):
         return [machine for machine in self.machines if machine.ordered_s is not None]
 
     @abstractmethod
-    def go_on(self) -> None:
-        """A step later."""
-
-    @abstractmethod
     def view(self, lags: Mapping[str, float]) -> TickView:
         """What the watches show when each is so late; pods and the object were there before the first look."""
 
     def decide(self, lags: Mapping[str, float], *, is_lost: bool = False) -> None:
-        """A look of ours; what it writes stands unless it is lost."""
         (turn,), self.memories = decide_throttles((self.THROTTLE,), self.view(lags), self.memories)
         for write in turn.lever_writes:
             if not is_lost:
                 with suppress(ConflictError):
                     self.limited.carry_out(write)
-
-    def most_in_flight(self, lags: Mapping[str, float], looks: int) -> int:
-        """The most that there were in so many looks of ours at views that are so late."""
-        self.decide(lags)
-        most = 0
-        for _ in range(looks):
-            self.go_on()
-            self.decide(lags)
-            most = max(most, self.in_flight)
-        return most

@@ -1,5 +1,6 @@
 """What gates let go stays within `maxInFlight`, however late the views are and whatever became of a write."""
 
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,14 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.throttler.joins.cluster import CNI, LOGS, a_claim, a_node, a_world, balloon_on, daemons_on, pending
-from tests.unit.throttler.service.late_watches import LateWatches, Machine, daemons_of, late, node_of, world_of
+from tests.unit.throttler.service.late_watches import (
+    LateStory,
+    LateWatches,
+    Machine,
+    daemons_of,
+    late,
+    node_of,
+    world_of,
+)
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
 from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import Pod, Scheduling
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.decide_throttles import Memories, decide_throttles
+from throttler.service.decide_throttles import Memories, TickView, decide_throttles
 from throttler.service.lever_calls import LeverWriteOutcome
 from throttler.service.throttle_write_queue import RESTS_S
 
@@ -54,8 +63,8 @@ class Job(Machine):
 
 
 @dataclass
-class Story:
-    """A cluster that goes on, and what each watch has heard of it."""
+class Story(LateStory):
+    """An autoscaler orders for each pod that was let go."""
 
     jobs: list[Job]
     look_s: float
@@ -70,6 +79,7 @@ class Story:
     has_stock: bool = True
     now_s: float = 0.0
     watches: LateWatches = field(default_factory=lambda: LateWatches(KINDS))
+    memories: Memories = field(default_factory=dict)
 
     @property
     def in_flight(self) -> int:
@@ -117,10 +127,25 @@ class Story:
         name = job.node if job.registered_s is not None else ""
         return msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, node_name=name))
 
-    def view(self, lags: dict[str, float]) -> JoinWorld:
+    def view(self, lags: Mapping[str, float], **more: Any) -> TickView:
         """What the watches show when each is so late."""
         shown = self.watches.shown(lags, self.now_s)
-        return world_of(shown["pods"] or (), shown["nodes"] or (), shown["claims"] or (), self.now_s)
+        world = world_of(shown["pods"] or (), shown["nodes"] or (), shown["claims"] or (), self.now_s)
+        return a_view(self.now_s, world, **more)
+
+    def decide(
+        self, lags: Mapping[str, float], *, is_lost: bool = False, stuck: Container[str] = (), **more: Any
+    ) -> set[str]:
+        """Returns whom it lets go, by name; those that are `stuck` stay."""
+        (turn,), self.memories = decide_throttles((THROTTLE,), self.view(lags, **more), self.memories)
+        let_go = {write.key.name for write in turn.lever_writes}
+        for job in self.jobs:
+            if job.name in let_go and job.name not in stuck and job.released_s is None and not is_lost:
+                job.released_s = self.now_s
+        return let_go
+
+
+IN_TIME = dict.fromkeys(KINDS, 0.0)
 
 
 @pytest.mark.whole
@@ -138,7 +163,6 @@ def test_never_more_in_flight_than_the_user_allows(
 ) -> None:
     names = {f"w{number:02}" for number in range(warm)}
     story = Story([Job(f"p{number:02}") for number in range(count)], look_s, boot_s, join_s, names)
-    memories: Memories = {}
     for _ in range(12):
         lags = {kind: data.draw(late, label=kind) for kind in KINDS}
         is_lost = data.draw(st.booleans(), label="writes are lost")
@@ -147,27 +171,13 @@ def test_never_more_in_flight_than_the_user_allows(
             story.warm |= {name for name in names if not any(job.warm_node == name for job in story.jobs)}
         for _ in range(8):
             story.go_on()
-            (turn,), memories = decide_throttles((THROTTLE,), a_view(story.now_s, story.view(lags)), memories)
-            let_go = {write.key.name for write in turn.lever_writes}
-            for job in story.jobs:
-                if job.name in let_go and job.released_s is None and not is_lost:
-                    job.released_s = story.now_s
+            story.decide(lags, is_lost=is_lost)
             assert story.in_flight <= MOST
 
 
 def test_all_get_through_when_views_are_in_time() -> None:
     story = Story([Job(f"p{number:02}") for number in range(20)], look_s=4.0, boot_s=6.0, join_s=4.0)
-    memories: Memories = {}
-    most = 0
-    for _ in range(60):
-        story.go_on()
-        view = a_view(story.now_s, story.view({"pods": 0.0, "nodes": 2.0, "claims": 2.0}))
-        (turn,), memories = decide_throttles((THROTTLE,), view, memories)
-        let_go = {write.key.name for write in turn.lever_writes}
-        for job in story.jobs:
-            if job.name in let_go and job.released_s is None:
-                job.released_s = story.now_s
-        most = max(most, story.in_flight)
+    most = story.most_in_flight({"pods": 0.0, "nodes": 2.0, "claims": 2.0}, looks=60)
     assert all(job.usable_s is not None for job in story.jobs)
     assert most == MOST
 
@@ -176,35 +186,14 @@ def test_pods_that_the_api_server_never_lets_go_keep_nobody_else_waiting() -> No
     """A policy engine that refuses every change of some pods: they are older than all others, and fill the window."""
     story = Story([Job(f"p{number:02}") for number in range(20)], look_s=4.0, boot_s=6.0, join_s=4.0)
     stuck = {f"p{number:02}" for number in range(MOST + 2)}
-    memories: Memories = {}
     tried_s: dict[str, float] = {}
     for _ in range(100):
         story.go_on()
         resting = frozenset(("Pod", ObjectKey("jobs", name)) for name, at_s in tried_s.items() if story.now_s < at_s)
-        view = a_view(story.now_s, story.view(dict.fromkeys(KINDS, 0.0)), scene={"refused": resting})
-        (turn,), memories = decide_throttles((THROTTLE,), view, memories)
-        let_go = {write.key.name for write in turn.lever_writes}
+        let_go = story.decide(IN_TIME, stuck=stuck, scene={"refused": resting})
         tried_s |= dict.fromkeys(let_go & stuck, story.now_s + RESTS_S[LeverWriteOutcome.WEBHOOK])
-        for job in story.jobs:
-            if job.name in let_go - stuck and job.released_s is None:
-                job.released_s = story.now_s
         assert story.in_flight <= MOST
     assert {job.name for job in story.jobs if job.usable_s is None} == stuck
-
-
-def go_on(story: Story, memories: Memories, steps: int) -> tuple[int, Memories]:
-    """So many steps on with views that are in time; also the most that were in flight."""
-    most = 0
-    for _ in range(steps):
-        story.go_on()
-        view = a_view(story.now_s, story.view(dict.fromkeys(KINDS, 0.0)))
-        (turn,), memories = decide_throttles((THROTTLE,), view, memories)
-        let_go = {write.key.name for write in turn.lever_writes}
-        for job in story.jobs:
-            if job.name in let_go and job.released_s is None:
-                job.released_s = story.now_s
-        most = max(most, story.in_flight)
-    return most, memories
 
 
 @pytest.mark.whole
@@ -213,18 +202,19 @@ def test_no_more_start_together_however_long_a_type_was_out_of_stock() -> None:
     large = [Job(f"l{number:02}", is_scarce=True) for number in range(60)]
     small = [Job(f"s{number:02}", made_s=60.0 * number) for number in range(30)]
     story = Story([*large, *small], look_s=10.0, boot_s=30.0, join_s=10.0, has_stock=False)
-    _, memories = go_on(story, {}, 750)
+    story.most_in_flight(IN_TIME, looks=750)
     made = [job for job in small if job.made_s < story.now_s - 300.0]
     assert len(made) >= 20
     assert all(job.usable_s is not None for job in made), "the others go on"
     held = {job.name for job in large if job.released_s is None}
     assert len(held) >= len(large) - MOST
-    lost = a_view(story.now_s, story.view(dict.fromkeys(KINDS, 0.0)), missing=("nodes",), is_given_up=True)
-    (turn,), _ = decide_throttles((THROTTLE,), lost, memories)
+    lost = story.view(IN_TIME, missing=("nodes",), is_given_up=True)
+    (turn,), _ = decide_throttles((THROTTLE,), lost, story.memories)
     assert {write.key.name for write in turn.lever_writes} >= held, "a throttle that gives up holds none of them"
     story.has_stock = True
-    most, _ = go_on(story, memories, 450)
-    assert most <= MOST + 2, "those that were given up, and small ones that came before them"
+    assert story.most_in_flight(IN_TIME, looks=450) <= MOST + 2, (
+        "those that were given up, and small ones that came before them"
+    )
     assert all(job.usable_s is not None for job in large)
 
 
@@ -373,16 +363,4 @@ def test_slow_boots_make_no_room_for_others() -> None:
     """Pods whose machines boot for ten minutes wait long after others got theirs: they are in flight all the same."""
     made_s = [0.0] * 3 + [200.0] * 2 + [320.0] * 8
     story = Story([Job(f"p{number:02}", made_s=at_s) for number, at_s in enumerate(made_s)], 10.0, 600.0, 20.0)
-    memories: Memories = {}
-    most = 0
-    for _ in range(250):
-        story.go_on()
-        (turn,), memories = decide_throttles(
-            (THROTTLE,), a_view(story.now_s, story.view(dict.fromkeys(KINDS, 0.0))), memories
-        )
-        let_go = {write.key.name for write in turn.lever_writes}
-        for job in story.jobs:
-            if job.name in let_go and job.released_s is None:
-                job.released_s = story.now_s
-        most = max(most, story.in_flight)
-    assert most == MOST
+    assert story.most_in_flight(IN_TIME, looks=250) == MOST
