@@ -146,9 +146,9 @@ def held_in_vain(
     """Pods (by uid) that our gate holds, where others that ask the same of a node were let go and are `hopeless`.
 
     Let go, they would be hopeless as well, and all start together on the day when stock comes back. What nobody judges
-    here (volumes, affinity to pods), and gangs, may find a place where others have found none. `at_a_time` is how many
-    nodes may be in flight together. Nor does it tell anything of a more urgent pod, which may take the place of others,
-    or of one that may share a node with its like.
+    here (volumes, affinity to pods), and gangs, may find a place where others have found none; so may a more urgent
+    pod, which takes the place of others, and one that may share a node with its like. `at_a_time` is how many nodes may
+    be in flight together.
     """
     given_up: dict[object, list[Pod]] = {}
     held: dict[object, list[Pod]] = {}

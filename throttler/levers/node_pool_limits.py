@@ -70,7 +70,7 @@ from throttler.levers.pool_shares import (
 from throttler.levers.saved_limits import SavedLimits, amount_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class NodePoolView:
     """A NodePool and all NodeClaims that were made for it."""
 
@@ -82,7 +82,7 @@ class NodePoolView:
         """The pool's name."""
         return self.pool.metadata.name
 
-    @property
+    @cached_property
     def coming(self) -> Mapping[str, bool]:
         """Machines on their way, by the names of their claims, and whether each can be of one type only."""
         coming = (claim for claim in self.claims if not claim.is_initialized and not claim.is_deleting)
@@ -374,11 +374,10 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
     def figures(self) -> PoolFigures:
         """What the ceiling is made of; sizes that it had are not forgotten at once."""
         last, sizes = self.memory.figures, sizes_seen(self.view.pool, self.view.claims)
-        of_type, own = self.view.pool.one_type, self.view.sizes_of_one_type
-        if own and last and last.of_type != of_type:
+        named, own = self.view.pool.one_type, self.view.sizes_of_one_type
+        of_type = named if own or (last and last.of_type == named) else ""
+        if of_type and last and last.of_type != of_type:
             last = None
-        elif not own and not (last and last.of_type == of_type):
-            of_type = ""
         there: Resources = reduce(larger, own if of_type else sizes, {})
         largest, seen_s = last.largest_of(there, self.now_s) if last else (there, self.now_s)
         return PoolFigures(

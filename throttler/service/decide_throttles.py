@@ -545,7 +545,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         growth=case.growth,
         older=case.older,
         at_once=own.at_once,
-        in_vain=tuple(pod for pod in view.scene.unplaced if pod.uid in no_demand and is_held(pod)),
+        in_vain=tuple(pod for pod in view.scene.unplaced if pod.uid in no_demand and is_held(pod)) if no_demand else (),
         pilot=own.pilot,
         paces_both=paces_both(case.throttle, view.scene),
     )
