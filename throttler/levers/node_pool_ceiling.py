@@ -150,6 +150,10 @@ class Charge:
     is_of_one_type: bool = False
     """Whether each of them can be of one type only."""
     ordered_s: float = 0.0
+    ordered: int = 0
+    """Machines in all."""
+    stood: tuple[tuple[float, int], ...] = ()
+    """Of late: until when, and how many there might be in all."""
 
     def looked(self, coming: Mapping[str, bool], now_s: float) -> Self:
         """After a look at the machines: once orders have ceased for a moment they are held against what was offered."""
@@ -158,6 +162,7 @@ class Charge:
             return replace(
                 self,
                 coming=coming,
+                ordered=self.ordered + len(new),
                 batch=self.batch + len(new),
                 offered=offered,
                 is_of_one_type=all(coming[name] for name in new) and (self.is_of_one_type or not self.batch),
@@ -177,6 +182,18 @@ class Charge:
         """After it was decided how many machines are both allowed and waited for."""
         kept = [(at_s, room) for at_s, room in self.rooms if now_s - at_s <= STOOD_S]
         return replace(self, rooms=(*kept, (now_s, nodes)))
+
+    def open_for(self, machines: int, now_s: float) -> Self:
+        """After it was decided for how many there is room; the room before stood until now."""
+        before = [(now_s, room) for _, room in self.stood[-1:]]
+        kept = [(at_s, room) for at_s, room in self.stood[:-1] if now_s - at_s <= STOOD_S]
+        return replace(self, stood=(*kept, *before, (now_s, self.ordered + machines)))
+
+    def still_open(self, now_s: float) -> int:
+        """For how many there was room of late: it may be used by now, and no watch have told of it."""
+        rooms = [room for at_s, room in self.stood[:-1] if now_s - at_s <= STOOD_S]
+        rooms += [room for _, room in self.stood[-1:]]
+        return max(0, max(rooms, default=0) - self.ordered)
 
     def within(self, largest: Resources) -> int:
         """The factor, as far as machines of that size exist."""

@@ -63,6 +63,7 @@ from throttler.levers.pool_shares import (
     is_of,
     may_have_accelerators,
     may_make,
+    moved_late,
     needs_of,
     node_pool_shares,
     waiting_work,
@@ -230,7 +231,8 @@ def decide_node_pools(
     needs = needs_of(crowds, candidates)
     # What nobody has heard of is in flight beside what is counted so.
     budget = max(0, room.allowance - sum(memory_of.unheard.machines for memory_of in known.values()))
-    shares = node_pool_shares(budget, candidates, needs, now_s)
+    still_open = {name: memory_of.charge.still_open(now_s) for name, memory_of in known.items()}
+    shares = moved_late(node_pool_shares(budget, candidates, needs, now_s), still_open, budget)
     places, coming = sum(share.nodes for share in shares.values()), sum(len(pool.coming) for pool in views)
     spare = max(0, TRIED - coming - places)
     in_order = sorted(views, key=lambda pool: pool.name)
@@ -353,6 +355,7 @@ def _searched(
         doublings = min(doublings, _doublings_within(room.allowance))
     charge = memory.charge.given(min(share.nodes, math.ceil(need.visible)), now_s)
     share = replace(share, doublings=doublings, charge=charge.within(sizes))
+    charge = charge.open_for(share.nodes, now_s) if room.may_move else charge
     return replace(memory, search=search, charge=charge), share
 
 

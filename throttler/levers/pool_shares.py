@@ -331,5 +331,14 @@ def node_pool_shares(
     }
 
 
+def moved_late(shares: Mapping[str, PoolShare], still_open: Mapping[str, int], budget: int) -> Mapping[str, PoolShare]:
+    """The same, where no pool gets what was open in another a moment ago: both would order it."""
+    growth = {name: share.nodes - still_open[name] for name, share in shares.items()}
+    grown = fair_shares(budget - sum(still_open.values()), growth)
+    return {
+        name: replace(share, nodes=min(share.nodes, still_open[name]) + grown[name]) for name, share in shares.items()
+    }
+
+
 def _whole(nodes: float) -> int:
     return math.ceil(nodes - ALMOST_NONE)

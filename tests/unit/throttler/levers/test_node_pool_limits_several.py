@@ -86,21 +86,37 @@ def test_the_light_pool_has_room_at_once_where_the_heavy_one_can_order_nothing(
 @pytest.mark.parametrize(
     ("requests", "heavy", "light"),
     [
-        ({"cpu": 7000}, ["56", "56", "56", "32", "32"], ["0", "0", "0", "24", "24"]),
-        ({"cpu": 9000}, ["56", "56", "88", "56", "56"], ["0", "0", "0", "48", "48"]),
+        ({"cpu": 7000}, ["56", "56", "56", "32", "32", "32"], ["0", "0", "0", "0", "24", "24"]),
+        ({"cpu": 9000}, ["56", "56", "88", "56", "56", "56"], ["0", "0", "0", "0", "48", "48"]),
     ],
 )
 def test_a_heavy_pool_that_has_run_dry_keeps_one_place_and_tries_room_for_machines_that_it_never_had(
     requests: Resources, heavy: list[str], light: list[str]
 ) -> None:
-    """It has three machines of 8 cores, and four more may be ordered: one of up to four times that size at last."""
+    """It has three machines of 8 cores, and four more may be ordered: one of up to four times that size at last.
+
+    Its orders of the last moment may be unheard of, so the light pool has room a moment later.
+    """
     pair, found = Pair(requests, claims(3, pool="heavy")), []
-    for now_s in (0.0, 10.0, 20.0, 30.0, 40.0):
+    for now_s in (0.0, 10.0, 20.0, 30.0, 37.0, 40.0):
         decisions = pair.look(now_s, allowance=4)
         found.append((pair.cores("heavy"), pair.cores("light")))
     assert found == [*zip(heavy, light, strict=True)]
     assert decisions["heavy"].because.reason is LeverReason.RAN_DRY
     assert decisions["heavy"].because.detail["waited"] == 40
+
+
+def test_room_that_stood_while_the_view_was_away_goes_to_no_other_pool_at_once() -> None:
+    """Then the pods are gone that the first might have served, and others wait for the second."""
+    pair, found = Pair({"cpu": 7000}, claims(3, pool="heavy")), []
+    pair.look(0.0, allowance=4)
+    for now_s in (10.0, 20.0):
+        pair.look(now_s, allowance=0, may_move=False)
+    pair.waiting = WaitingWork(crowds=(Crowd(Scheduling((), {"karpenter.sh/nodepool": "light"}), {"cpu": 7000}, 9.0),))
+    for now_s in (21.0, 25.0, 28.0):
+        pair.look(now_s, allowance=4)
+        found.append((pair.cores("heavy"), pair.cores("light")))
+    assert found == [("24", "0"), ("24", "0"), ("24", "32")]
 
 
 def test_machines_of_one_pool_that_nobody_has_heard_of_take_up_the_room_of_all() -> None:
