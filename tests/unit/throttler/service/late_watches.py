@@ -20,6 +20,7 @@ from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
+from throttler.levers.lever_and_reasons import LeverWrite
 from throttler.service.decide_throttles import Memories, TickView, decide_throttles
 
 late = st.sampled_from([0.0, 2.0, 8.0, 16.0, 30.0])
@@ -175,4 +176,8 @@ class LimitStory(LateStory):
         for write in turn.lever_writes:
             if not is_lost:
                 with suppress(ConflictError):
-                    self.limited.carry_out(write)
+                    self.written(write).carry_out(write)
+
+    def written(self, _write: LeverWrite) -> OwnedObject:
+        """The object that a write is for."""
+        return self.limited

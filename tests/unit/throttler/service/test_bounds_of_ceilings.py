@@ -19,6 +19,7 @@ from tests.unit.throttler.levers.pool_scene import pool_body
 from tests.unit.throttler.service.late_watches import LateWatches, LimitStory, Machine, late, tell_machines, world_of
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
 from throttler.kube.karpenter import NodeClaim
+from throttler.kube.node import KARPENTER_POOL_LABEL
 from throttler.kube.pod import Pod
 from throttler.levers.node_pool_limits import TRIED
 from throttler.service.decide_throttles import TickView
@@ -39,6 +40,23 @@ def pool_of(types: Sequence[str]) -> OwnedObject:
     body = pool_body({"cpu": "100000"}, "a")
     body["spec"]["template"]["spec"]["requirements"] = [{**ONE_TYPE, "values": types}]
     return OwnedObject(body)
+
+
+def claim_of(machine: Machine, pool: str) -> NodeClaim:
+    """Of a machine that was ordered from this pool."""
+    is_registered, is_usable = machine.registered_s is not None, machine.usable_s is not None
+    labels = {str(ONE_TYPE["key"]): "gpu-8", KARPENTER_POOL_LABEL: pool}
+    claim = a_claim(f"c-{machine.name}", age_s=-(machine.ordered_s or 0.0), is_registered=is_registered, **labels)
+    status = {
+        "nodeName": machine.node if is_registered else "",
+        "capacity": {"cpu": str(CORES)},
+        "conditions": [{"type": "Launched", "status": "True"}]
+        + [{"type": "Registered", "status": "True"}] * is_registered
+        + [{"type": "Initialized", "status": "True"}] * is_usable,
+    }
+    spec = {"requirements": [ONE_TYPE]}
+    parts = {"status": msgspec.convert(status, type(claim.status)), "spec": msgspec.convert(spec, type(claim.spec))}
+    return msgspec.structs.replace(claim, **parts)
 
 
 class Large(Machine):
@@ -79,23 +97,8 @@ class Story(LimitStory):
         count = len(self.ordered)
         self.limited.observed(resources={"cpu": str(count * CORES), "nodes": str(count)})
         self.watches.tell("pools", self.now_s, self.limited.pool())
-        self.watches.tell("claims", self.now_s, tuple(self._claim(machine) for machine in self.ordered))
+        self.watches.tell("claims", self.now_s, tuple(claim_of(machine, "a") for machine in self.ordered))
         tell_machines(self.watches, self.now_s, self.machines)
-
-    def _claim(self, machine: Machine) -> NodeClaim:
-        is_registered, is_usable = machine.registered_s is not None, machine.usable_s is not None
-        labels = {str(ONE_TYPE["key"]): "gpu-8"}
-        claim = a_claim(f"c-{machine.name}", age_s=-(machine.ordered_s or 0.0), is_registered=is_registered, **labels)
-        status = {
-            "nodeName": machine.node if is_registered else "",
-            "capacity": {"cpu": str(CORES)},
-            "conditions": [{"type": "Launched", "status": "True"}]
-            + [{"type": "Registered", "status": "True"}] * is_registered
-            + [{"type": "Initialized", "status": "True"}] * is_usable,
-        }
-        spec = {"requirements": [ONE_TYPE]}
-        parts = {"status": msgspec.convert(status, type(claim.status)), "spec": msgspec.convert(spec, type(claim.spec))}
-        return msgspec.structs.replace(claim, **parts)
 
     def view(self, lags: Mapping[str, float]) -> TickView:
         shown = self.watches.shown(lags, self.now_s)
