@@ -5,6 +5,7 @@ get, but `limits.nodes` only gates a round (observed on 1.14 and 1.15). So the p
 machines are is learned from what was ordered so far.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -153,7 +154,7 @@ class Charge:
     ordered: int = 0
     """Machines in all."""
     stood: tuple[tuple[float, int], ...] = ()
-    """Of late: until when, and how many there might be in all."""
+    """Of late: until when, and how many there might be in all; what stands now has no end."""
 
     def looked(self, coming: Mapping[str, bool], now_s: float) -> Self:
         """After a look at the machines: once orders have ceased for a moment they are held against what was offered."""
@@ -185,15 +186,13 @@ class Charge:
 
     def open_for(self, machines: int, now_s: float) -> Self:
         """After it was decided for how many there is room; the room before stood until now."""
-        before = [(now_s, room) for _, room in self.stood[-1:]]
-        kept = [(at_s, room) for at_s, room in self.stood[:-1] if now_s - at_s <= STOOD_S]
-        return replace(self, stood=(*kept, *before, (now_s, self.ordered + machines)))
+        kept = [(min(until_s, now_s), most) for until_s, most in self.stood if now_s - until_s <= STOOD_S]
+        return replace(self, stood=(*kept, (math.inf, self.ordered + machines)))
 
     def still_open(self, now_s: float) -> int:
         """For how many there was room of late: it may be used by now, and no watch have told of it."""
-        rooms = [room for at_s, room in self.stood[:-1] if now_s - at_s <= STOOD_S]
-        rooms += [room for _, room in self.stood[-1:]]
-        return max(0, max(rooms, default=0) - self.ordered)
+        of_late = (most for until_s, most in self.stood if now_s - until_s <= STOOD_S)
+        return max(0, max(of_late, default=0) - self.ordered)
 
     def within(self, largest: Resources) -> int:
         """The factor, as far as machines of that size exist."""
