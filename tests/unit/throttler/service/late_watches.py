@@ -63,8 +63,12 @@ class Machine:
         """Its node, as it is told of."""
         return node_of(self.node, self.registered_s or 0.0, is_ready=self.usable_s is not None)
 
+    def waiting(self) -> Pod:
+        """The pod before it has a node."""
+        return pending(self.name)
+
     def pod(self) -> Pod:
-        pod = pending(self.name)
+        pod = self.waiting()
         is_placed = self.registered_s is not None
         return msgspec.structs.replace(pod, node=self.node, scheduling=None) if is_placed else pod
 
@@ -176,8 +180,8 @@ class LimitStory(LateStory):
         for write in turn.lever_writes:
             if not is_lost:
                 with suppress(ConflictError):
-                    self.written(write).carry_out(write)
+                    self.carry_out(write)
 
-    def written(self, _write: LeverWrite) -> OwnedObject:
-        """The object that a write is for."""
-        return self.limited
+    def carry_out(self, write: LeverWrite) -> None:
+        """On the object that it is for."""
+        self.limited.carry_out(write)

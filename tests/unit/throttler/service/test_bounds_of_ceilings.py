@@ -62,7 +62,7 @@ def claim_of(machine: Machine, pool: str) -> NodeClaim:
 class Large(Machine):
     """That of a pod which the pool may serve by all that its objects say, and that fits on none of its machines."""
 
-    def pod(self) -> Pod:
+    def waiting(self) -> Pod:
         return pending(self.name, cpu="30", owner="large")
 
 

@@ -1,16 +1,11 @@
 """What is in flight in several NodePools together stays within `maxInFlight` while room moves between them.
 
 Their ceilings are written apart and their machines are heard of apart: what one of them may have ordered a moment ago
-is nobody else's room. Watches are late by as much as a look and the room that stood before it.
+is nobody else's room.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-import msgspec
-import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 
 from tests.unit.throttler.joins.cluster import pending
 from tests.unit.throttler.levers.owned_object import OwnedObject
@@ -49,30 +44,26 @@ class PoolMachine(Machine):
     pool: str = ""
     """Which of them does."""
 
-    def pod(self) -> Pod:
+    def waiting(self) -> Pod:
         selector = {} if self.pools == NAMES else {"karpenter.sh/nodepool": self.pools[0]}
-        pod = pending(self.name, owner=self.pools[0] if selector else "any", node_selector=selector)
-        is_placed = self.registered_s is not None
-        return msgspec.structs.replace(pod, node=self.node, scheduling=None) if is_placed else pod
+        return pending(self.name, owner=self.pools[0] if selector else "any", node_selector=selector)
 
 
 @dataclass
 class Story(LimitStory):
-    """Karpenter's, which orders from the first pool that a pod may use and that has room and stock."""
+    """Karpenter's, which orders from the first pool that a pod may use and that has room."""
 
     THROTTLE = THROTTLE
 
     machines: list[PoolMachine]  # type: ignore[assignment]
     pools: Mapping[str, OwnedObject] = field(default_factory=lambda: {name: pool_of(name) for name in NAMES})
     watches: LateWatches = field(default_factory=lambda: LateWatches(KINDS))
-    stock: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(NAMES, 1000))
-    """How many machines of each pool can be had at each look."""
 
     def __post_init__(self) -> None:
         self._tell()
 
-    def written(self, _write: LeverWrite) -> OwnedObject:
-        return self.pools[_write.key.name]
+    def carry_out(self, write: LeverWrite) -> None:
+        self.pools[write.key.name].carry_out(write)
 
     def of(self, name: str) -> list[PoolMachine]:
         return [machine for machine in self.machines if machine.pool == name]
@@ -82,21 +73,15 @@ class Story(LimitStory):
         begin = len(self.machines)
         self.machines += [PoolMachine(f"p{at:03}", pools=pools) for at in range(begin, begin + count)]
 
-    def go(self, pools: tuple[str, ...]) -> None:
-        """Those pods that nothing was ordered for are deleted."""
-        self.machines = [one for one in self.machines if one.pool or one.pools != pools]
-
     def go_on(self) -> None:
         self.now_s += STEP_S
         for machine in self.machines:
             machine.go_on(self.now_s, self.boot_s, self.join_s)
         if self.now_s % self.look_s < STEP_S:
-            left = dict(self.stock)
             for machine in self.machines:
                 if not machine.pool:
-                    machine.pool = next((name for name in machine.pools if left[name] and self._has_room(name)), "")
+                    machine.pool = next((name for name in machine.pools if self._has_room(name)), "")
                     machine.ordered_s = self.now_s if machine.pool else None
-                    left[machine.pool or NAMES[0]] -= bool(machine.pool)
         self._tell()
 
     def _has_room(self, name: str) -> bool:
@@ -125,32 +110,6 @@ def there(name: str) -> PoolMachine:
 
 
 IN_TIME = dict.fromkeys(KINDS, 0.0)
-PODS = st.sampled_from([NAMES, ("heavy",), ("light",), ("other",)])
-
-
-@pytest.mark.whole
-@settings(max_examples=15, phases=[Phase.generate])
-@given(
-    st.sampled_from([2.0, 4.0, 10.0]),
-    st.sampled_from([0.0, 6.0, 40.0]),
-    st.sampled_from([0.0, 4.0, 20.0]),
-    st.data(),
-)
-def test_never_more_in_flight_than_the_user_allows(
-    look_s: float, boot_s: float, join_s: float, data: st.DataObject
-) -> None:
-    story = Story([there(name) for name in NAMES], look_s, boot_s, join_s)
-    story.decide(IN_TIME)
-    for _ in range(12):
-        lags = {kind: data.draw(st.sampled_from([0.0, 2.0, 4.0]), label=kind) for kind in KINDS}
-        story.stock = {name: data.draw(st.sampled_from([1000, 2, 0]), label=f"stock of {name}") for name in NAMES}
-        pods = data.draw(PODS, label="whose pods")
-        count = data.draw(st.sampled_from([0, 3, 20, -1]), label="how many come, or all go")
-        story.go(pods) if count < 0 else story.come(count, pods)
-        for _ in range(8):
-            story.go_on()
-            story.decide(lags)
-            assert story.in_flight <= MOST
 
 
 def test_all_get_through_wherever_they_may_go() -> None:
