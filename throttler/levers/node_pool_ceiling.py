@@ -152,17 +152,19 @@ class Charge:
     """Whether each of them can be of one type only."""
     ordered_s: float = 0.0
     ordered: int = 0
-    """Machines in all."""
+    """Machines in all, but for those that are counted and that no claim tells of yet (see Unheard)."""
+    unheard: int = 0
+    """How many these were at the last look."""
     stood: tuple[tuple[float, int], ...] = ()
     """Of late: until when, and how many there might be in all; what stands now has no end."""
 
-    def looked(self, coming: Mapping[str, bool], now_s: float) -> Self:
+    def looked(self, coming: Mapping[str, bool], now_s: float, unheard: int = 0) -> Self:
         """After a look at the machines: once orders have ceased for a moment they are held against what was offered."""
+        heard = replace(self, coming=coming, unheard=unheard)
         if new := coming.keys() - self.coming.keys():
             offered = self.offered if self.batch else min((room for _, room in self.rooms), default=0)
             return replace(
-                self,
-                coming=coming,
+                heard,
                 ordered=self.ordered + len(new),
                 batch=self.batch + len(new),
                 offered=offered,
@@ -170,8 +172,8 @@ class Charge:
                 ordered_s=now_s,
             )
         if self.batch and now_s - self.ordered_s >= SETTLED_S:
-            return replace(self, coming=coming, batch=0, factor=1 if self.is_of_one_type else self._learned())
-        return replace(self, coming=coming)
+            return replace(heard, batch=0, factor=1 if self.is_of_one_type else self._learned())
+        return heard
 
     def _learned(self) -> int:
         if self.batch > self.offered:
@@ -179,20 +181,20 @@ class Charge:
         is_short = self.offered - self.batch >= 2 and SHORT * self.offered > self.batch
         return min(2 * self.factor, -(-self.factor * self.offered // self.batch)) if is_short else self.factor
 
-    def given(self, nodes: int, now_s: float) -> Self:
-        """After it was decided how many machines are both allowed and waited for."""
-        kept = [(at_s, room) for at_s, room in self.rooms if now_s - at_s <= STOOD_S]
-        return replace(self, rooms=(*kept, (now_s, nodes)))
+    def given(self, nodes: int, waiting: int, now_s: float) -> Self:
+        """After it was decided for how many machines there is room, and how many are waited for.
 
-    def open_for(self, machines: int, now_s: float) -> Self:
-        """After it was decided for how many there is room; the room before stood until now."""
-        kept = [(min(until_s, now_s), most) for until_s, most in self.stood if now_s - until_s <= STOOD_S]
-        return replace(self, stood=(*kept, (math.inf, self.ordered + machines)))
+        The room before stood until now.
+        """
+        rooms = [(at_s, room) for at_s, room in self.rooms if now_s - at_s <= STOOD_S]
+        stood = [(min(until_s, now_s), most) for until_s, most in self.stood if now_s - until_s <= STOOD_S]
+        most = self.ordered + self.unheard + nodes
+        return replace(self, rooms=(*rooms, (now_s, min(nodes, waiting))), stood=(*stood, (math.inf, most)))
 
     def still_open(self, now_s: float) -> int:
         """For how many there was room of late: it may be used by now, and no watch have told of it."""
         of_late = (most for until_s, most in self.stood if now_s - until_s <= STOOD_S)
-        return max(0, max(of_late, default=0) - self.ordered)
+        return max(0, max(of_late, default=0) - self.ordered - self.unheard)
 
     def within(self, largest: Resources) -> int:
         """The factor, as far as machines of that size exist."""

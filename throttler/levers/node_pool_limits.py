@@ -63,7 +63,6 @@ from throttler.levers.pool_shares import (
     is_of,
     may_have_accelerators,
     may_make,
-    moved_late,
     needs_of,
     node_pool_shares,
     waiting_work,
@@ -225,14 +224,11 @@ def decide_node_pools(
     known = {
         pool.name: _ordered(pool, memory.pools.get(pool.name, CeilingMemory()), room, holder, now_s) for pool in views
     }
-    crowds, candidates = _candidates(
-        views, waiting, room, holder, {name: m.search.is_dry(now_s) for name, m in known.items()}
-    )
+    crowds, candidates = _candidates(views, waiting, room, holder, known, now_s)
     needs = needs_of(crowds, candidates)
     # What nobody has heard of is in flight beside what is counted so.
     budget = max(0, room.allowance - sum(memory_of.unheard.machines for memory_of in known.values()))
-    still_open = {name: memory_of.charge.still_open(now_s) for name, memory_of in known.items()}
-    shares = moved_late(node_pool_shares(budget, candidates, needs, now_s), still_open, budget)
+    shares = node_pool_shares(budget, candidates, needs, now_s)
     places, coming = sum(share.nodes for share in shares.values()), sum(len(pool.coming) for pool in views)
     spare = max(0, TRIED - coming - places)
     in_order = sorted(views, key=lambda pool: pool.name)
@@ -269,11 +265,17 @@ def _ordered(
     is_taken_up = not is_ours or is_pool_taken_up(view.pool)
     search = memory.search.heard(view.ordered_s, now_s, is_taken_up=is_taken_up)
     unheard = memory.unheard.looked(view.pool, view.claims, now_s)
-    return replace(memory, search=search, charge=memory.charge.looked(view.coming, now_s), unheard=unheard)
+    charge = memory.charge.looked(view.coming, now_s, unheard.machines)
+    return replace(memory, search=search, charge=charge, unheard=unheard)
 
 
 def _candidates(
-    views: Sequence[NodePoolView], waiting: WaitingWork, room: LeverBudget, holder: Holder, dry: Mapping[str, bool]
+    views: Sequence[NodePoolView],
+    waiting: WaitingWork,
+    room: LeverBudget,
+    holder: Holder,
+    known: Mapping[str, CeilingMemory],
+    now_s: float,
 ) -> tuple[Sequence[Crowd], Sequence[Candidate]]:
     """What waits, and the pools as those that may serve it, in Karpenter's order.
 
@@ -296,8 +298,9 @@ def _candidates(
             is_full=_refusal(pool.pool, holder) is not None
             or not pool.pool.is_usable
             or not has_users_room(pool.pool, pool.claims, sizes[pool.name]),
-            is_dry=dry[pool.name],
+            is_dry=known[pool.name].search.is_dry(now_s),
             ordered_s=pool.ordered_s,
+            still_open=known[pool.name].charge.still_open(now_s),
         )
         for pool in ordered
     ]
@@ -353,9 +356,8 @@ def _searched(
     elif share.lighter:
         # What the other pool has on its way and this room together are no more than twice the budget.
         doublings = min(doublings, _doublings_within(room.allowance))
-    charge = memory.charge.given(min(share.nodes, math.ceil(need.visible)), now_s)
+    charge = memory.charge.given(share.nodes, math.ceil(need.visible), now_s) if room.may_move else memory.charge
     share = replace(share, doublings=doublings, charge=charge.within(sizes))
-    charge = charge.open_for(share.nodes, now_s) if room.may_move else charge
     return replace(memory, search=search, charge=charge), share
 
 

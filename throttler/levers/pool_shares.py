@@ -219,6 +219,8 @@ class Candidate:
     """Whether it had room and pods waited, and nothing was ordered."""
     ordered_s: float = 0.0
     """Creation of its newest machine."""
+    still_open: int = 0
+    """For how many machines it had room of late: they may be ordered, and no watch have told of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,17 +328,15 @@ def node_pool_shares(
         for name, count in fair_shares(left, more, turn).items():
             shares[name] += count
             left -= count
+    # What was open in one pool a moment ago is no other's yet: both would order it.
+    still_open = {candidate.name: candidate.still_open for candidate in candidates}
+    growth = {name: count - still_open[name] for name, count in shares.items()}
+    grown = fair_shares(budget - sum(still_open.values()), growth, turn)
     return {
-        name: PoolShare(nodes=shares[name], heavier=needs[name].heavier, lighter=needs[name].lighter) for name in shares
-    }
-
-
-def moved_late(shares: Mapping[str, PoolShare], still_open: Mapping[str, int], budget: int) -> Mapping[str, PoolShare]:
-    """The same, where no pool gets what was open in another a moment ago: both would order it."""
-    growth = {name: share.nodes - still_open[name] for name, share in shares.items()}
-    grown = fair_shares(budget - sum(still_open.values()), growth)
-    return {
-        name: replace(share, nodes=min(share.nodes, still_open[name]) + grown[name]) for name, share in shares.items()
+        name: PoolShare(
+            nodes=min(count, still_open[name]) + grown[name], heavier=needs[name].heavier, lighter=needs[name].lighter
+        )
+        for name, count in shares.items()
     }
 
 

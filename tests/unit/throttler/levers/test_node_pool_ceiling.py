@@ -42,7 +42,7 @@ def test_no_room_is_given_for_machines_larger_than_any(factor: int, cores_milli:
 def test_a_charge_is_learned_from_what_a_look_ordered_of_what_was_offered(
     offered: int, ordered: int, factor: int
 ) -> None:
-    charge = Charge(factor=4).given(offered, 0.0)
+    charge = Charge(factor=4).given(offered, offered, 0.0)
     charge = charge.looked({f"m{number}": False for number in range(ordered)}, 6.0)
     assert charge.looked(charge.coming, 8.9).factor == 4, "more of the same look may come"
     learned = charge.looked(charge.coming, 9.0)
@@ -92,12 +92,12 @@ def test_a_round_that_went_by_the_ceiling_before_is_no_overrun(looks: int, machi
 
 
 def test_room_counts_as_offered_once_it_has_stood_for_a_look() -> None:
-    charge = Charge().given(2, 0.0).given(9, 5.0)
+    charge = Charge().given(2, 2, 0.0).given(9, 9, 5.0)
     assert charge.looked({"a": False}, 5.5).offered == 2
-    assert charge.given(9, 6.0).looked({"a": False}, 6.0).offered == 2
-    assert charge.given(9, 6.5).looked({"a": False}, 7.0).offered == 9
-    assert charge.given(9, 10.0).looked({"a": False}, 10.0).offered == 9
-    assert Charge().given(2, 5.0).given(9, 10.0).looked({"a": False}, 10.0).offered == 2
+    assert charge.given(9, 9, 6.0).looked({"a": False}, 6.0).offered == 2
+    assert charge.given(9, 9, 6.5).looked({"a": False}, 7.0).offered == 9
+    assert charge.given(9, 9, 10.0).looked({"a": False}, 10.0).offered == 9
+    assert Charge().given(2, 2, 5.0).given(9, 9, 10.0).looked({"a": False}, 10.0).offered == 2
     assert Charge().looked({"a": False}, 1.0).offered == 0, "nothing was offered yet"
 
 
@@ -240,8 +240,8 @@ def test_the_users_own_values_count_where_ours_stand() -> None:
 
 
 def test_orders_that_come_in_two_looks_of_one_batch_are_counted_together() -> None:
-    charge = Charge(factor=8).given(4, 0.0)
-    first = charge.looked(dict.fromkeys("ab", False), 6.0).given(9, 6.0)
+    charge = Charge(factor=8).given(4, 4, 0.0)
+    first = charge.looked(dict.fromkeys("ab", False), 6.0).given(9, 9, 6.0)
     both = first.looked(dict.fromkeys("abc", False), 8.0)
     assert (both.batch, both.offered, both.ordered_s) == (3, 4, 8.0)
     assert both.looked(dict.fromkeys("abc", False), 10.9).batch == 3
@@ -251,7 +251,7 @@ def test_orders_that_come_in_two_looks_of_one_batch_are_counted_together() -> No
 
 def test_room_for_a_machine_that_can_be_of_one_type_only_is_its_size_however_few_are_in_stock() -> None:
     def after(*types: bool, factor: int = 1) -> int:
-        charge, coming = Charge(factor=factor).given(6, 0.0), dict[str, bool]()
+        charge, coming = Charge(factor=factor).given(6, 6, 0.0), dict[str, bool]()
         for at, is_of_one_type in enumerate(types):
             coming = {**coming, f"m{at}": is_of_one_type}
             charge = charge.looked(coming, 6.0 + at)
@@ -261,8 +261,8 @@ def test_room_for_a_machine_that_can_be_of_one_type_only_is_its_size_however_few
     assert after(False, False) == 2, "or two were as much as six"
     assert after(True, False) == after(False, True) == 2
     assert after(True, True, factor=4) == 1, "it had more types before"
-    two = Charge().given(6, 0.0).looked({"a": False}, 6.0).looked({"a": False}, 9.0)
-    one = two.given(12, 10.0).looked({"a": False, "b": True}, 16.0)
+    two = Charge().given(6, 6, 0.0).looked({"a": False}, 6.0).looked({"a": False}, 9.0)
+    one = two.given(12, 12, 10.0).looked({"a": False, "b": True}, 16.0)
     assert one.looked({"a": False, "b": True}, 19.0).factor == 1, "a batch is judged by its own"
 
 

@@ -128,6 +128,19 @@ def test_machines_of_one_pool_that_nobody_has_heard_of_take_up_the_room_of_all()
     assert (pair.cores("heavy"), pair.cores("light")) == ("48", "8"), "3 of 4 are on their way"
 
 
+def test_what_is_counted_and_not_heard_of_is_no_room_any_more() -> None:
+    """Two pools had room for two machines each. Both ordered them; Karpenter's count tells of those of one so far."""
+    pair = Pair({"cpu": 7000}, claims(3, pool="heavy"))
+    pair.machines["light"] = claims(3, pool="light")
+    selectors = ({"karpenter.sh/nodepool": name} for name in ("heavy", "light"))
+    pair.waiting = WaitingWork(crowds=tuple(Crowd(Scheduling((), own), {"cpu": 7000}, 5.0) for own in selectors))
+    pair.look(0.0, allowance=4)
+    assert (pair.cores("heavy"), pair.cores("light")) == ("40", "40")
+    (pair.servers["light"].body or {})["status"] = {"resources": {"cpu": "40", "nodes": "5"}}
+    pair.look(1.0, allowance=4)
+    assert pair.cores("light") == "40", "of four places two are its own, and two may be taken"
+
+
 @pytest.mark.parametrize("dry_s", [40, 80, 100])
 def test_stock_that_comes_back_is_not_ordered_all_at_once(dry_s: int) -> None:
     """The pool had machines that hold what waits: room for ever more of them is no room for a larger one."""

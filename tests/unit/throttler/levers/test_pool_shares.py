@@ -434,11 +434,11 @@ class TestWidePools:
         assert self.decision.because.reason is reason
 
     def test_more_than_was_offered_takes_the_room_back(self) -> None:
-        charge = Charge(factor=16).given(10, 0.0).looked(dict.fromkeys(map(str, range(40)), False), 1.0)
+        charge = Charge(factor=16).given(10, 10, 0.0).looked(dict.fromkeys(map(str, range(40)), False), 1.0)
         assert charge.looked(charge.coming, 5.0).factor == 4
 
     def test_room_that_was_raised_a_moment_ago_is_no_offer(self) -> None:
-        charge = Charge().given(2, 0.0).given(20, 1.0).looked(dict.fromkeys("ab", False), 2.0)
+        charge = Charge().given(2, 2, 0.0).given(20, 20, 1.0).looked(dict.fromkeys("ab", False), 2.0)
         assert charge.looked(charge.coming, 6.0).factor == 1
 
 

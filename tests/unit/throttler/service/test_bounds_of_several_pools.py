@@ -1,11 +1,16 @@
 """What is in flight in several NodePools together stays within `maxInFlight` while room moves between them.
 
 Their ceilings are written apart and their machines are heard of apart: what one of them may have ordered a moment ago
-is nobody else's room.
+is nobody else's room. Watches are late by as much as a look and the room that stood before it.
 """
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from tests.unit.throttler.joins.cluster import pending
 from tests.unit.throttler.levers.owned_object import OwnedObject
@@ -51,13 +56,17 @@ class PoolMachine(Machine):
 
 @dataclass
 class Story(LimitStory):
-    """Karpenter's, which orders from the first pool that a pod may use and that has room."""
+    """Karpenter's, which orders from the first pool that a pod may use and that has room and stock."""
 
     THROTTLE = THROTTLE
 
     machines: list[PoolMachine]  # type: ignore[assignment]
     pools: Mapping[str, OwnedObject] = field(default_factory=lambda: {name: pool_of(name) for name in NAMES})
     watches: LateWatches = field(default_factory=lambda: LateWatches(KINDS))
+    stock: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(NAMES, 1000))
+    """How many machines of each pool can be had at each look."""
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+    """No two pods have one name, also where the first is gone."""
 
     def __post_init__(self) -> None:
         self._tell()
@@ -70,18 +79,24 @@ class Story(LimitStory):
 
     def come(self, count: int, pools: tuple[str, ...]) -> None:
         """So many more pods wait."""
-        begin = len(self.machines)
-        self.machines += [PoolMachine(f"p{at:03}", pools=pools) for at in range(begin, begin + count)]
+        self.machines += [PoolMachine(f"p{next(self.numbers):03}", pools=pools) for _ in range(count)]
+
+    def go(self, pools: tuple[str, ...]) -> None:
+        """Those pods that nothing was ordered for are deleted."""
+        self.machines = [one for one in self.machines if one.pool or one.pools != pools]
 
     def go_on(self) -> None:
         self.now_s += STEP_S
         for machine in self.machines:
             machine.go_on(self.now_s, self.boot_s, self.join_s)
         if self.now_s % self.look_s < STEP_S:
+            left = dict(self.stock)
             for machine in self.machines:
-                if not machine.pool:
-                    machine.pool = next((name for name in machine.pools if self._has_room(name)), "")
-                    machine.ordered_s = self.now_s if machine.pool else None
+                if not machine.pool and (
+                    fit := [name for name in machine.pools if left[name] and self._has_room(name)]
+                ):
+                    machine.pool, machine.ordered_s = fit[0], self.now_s
+                    left[machine.pool] -= 1
         self._tell()
 
     def _has_room(self, name: str) -> bool:
@@ -110,6 +125,32 @@ def there(name: str) -> PoolMachine:
 
 
 IN_TIME = dict.fromkeys(KINDS, 0.0)
+PODS = st.sampled_from([NAMES, ("heavy",), ("light",), ("other",)])
+
+
+@pytest.mark.whole
+@settings(max_examples=15, phases=[Phase.generate])
+@given(
+    st.sampled_from([2.0, 4.0, 10.0]),
+    st.sampled_from([0.0, 6.0, 40.0]),
+    st.sampled_from([0.0, 4.0, 20.0]),
+    st.data(),
+)
+def test_never_more_in_flight_than_the_user_allows(
+    look_s: float, boot_s: float, join_s: float, data: st.DataObject
+) -> None:
+    story = Story([there(name) for name in NAMES], look_s, boot_s, join_s)
+    story.decide(IN_TIME)
+    for _ in range(12):
+        lags = {kind: data.draw(st.sampled_from([0.0, 2.0, 4.0]), label=kind) for kind in KINDS}
+        story.stock = {name: data.draw(st.sampled_from([1000, 2, 0]), label=f"stock of {name}") for name in NAMES}
+        pods = data.draw(PODS, label="whose pods")
+        count = data.draw(st.sampled_from([0, 3, 20, -1]), label="how many come, or all go")
+        story.go(pods) if count < 0 else story.come(count, pods)
+        for _ in range(8):
+            story.go_on()
+            story.decide(lags)
+            assert story.in_flight <= MOST
 
 
 def test_all_get_through_wherever_they_may_go() -> None:
