@@ -81,16 +81,17 @@ def _nodes_counted(pool: NodePool) -> int:
     return _amount(pool.status.resources.get(NODES, 0)) // NODE
 
 
-def usage_of(pool: NodePool, claims: Iterable[NodeClaim], largest: Resources) -> Resources:
+def usage_of(pool: NodePool, claims: Iterable[NodeClaim], largest: Resources, gone: int = 0) -> Resources:
     """What the pool has and has been promised, as Karpenter counts it or more.
 
     A claim counts with its estimated capacity until its Node is there, then with its real size; one that is not
     launched, with the largest; one that leaves, not at all. As usage it would be room for another machine in
     Karpenter's eyes, and for the next one as soon as that is ordered. Karpenter's own count is up to 5 s old: the
-    larger one holds.
+    larger one holds, but for machines of it that are `gone`.
     """
-    counted = total(_counted(claim, largest) for claim in claims if not claim.is_leaving)
-    return larger(counted, readable(pool.status.resources))
+    told = total(_counted(claim, largest) for claim in claims if not claim.is_leaving)
+    counted = readable(pool.status.resources)
+    return larger(told, {name: max(0, milli - gone * largest.get(name, 0)) for name, milli in counted.items()})
 
 
 def _counted(claim: NodeClaim, largest: Resources) -> Resources:
@@ -152,20 +153,24 @@ class Charge:
     """Whether each of them can be of one type only."""
     ordered_s: float = 0.0
     ordered: int = 0
-    """Machines in all, but for those that are counted and that no claim tells of yet (see Unheard)."""
+    """Machines in all, but for those that went before they were usable, whose room stands again, and for those that
+    are counted and that no claim tells of yet (see Unheard)."""
     unheard: int = 0
     """How many these were at the last look."""
     stood: tuple[tuple[float, int], ...] = ()
     """Of late: until when, and how many there might be in all; what stands now has no end."""
 
-    def looked(self, coming: Mapping[str, bool], now_s: float, unheard: int = 0) -> Self:
-        """After a look at the machines: once orders have ceased for a moment they are held against what was offered."""
-        heard = replace(self, coming=coming, unheard=unheard)
+    def looked(self, coming: Mapping[str, bool], now_s: float, unheard: int = 0, lost: int = 0) -> Self:
+        """After a look at the machines: once orders have ceased for a moment they are held against what was offered.
+
+        So many of them were `lost` since the last one: they are gone and were never usable.
+        """
+        heard = replace(self, coming=coming, unheard=unheard, ordered=self.ordered - lost)
         if new := coming.keys() - self.coming.keys():
             offered = self.offered if self.batch else min((room for _, room in self.rooms), default=0)
             return replace(
                 heard,
-                ordered=self.ordered + len(new),
+                ordered=heard.ordered + len(new),
                 batch=self.batch + len(new),
                 offered=offered,
                 is_of_one_type=all(coming[name] for name in new) and (self.is_of_one_type or not self.batch),
@@ -203,31 +208,45 @@ class Charge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unheard:
-    """Machines in Karpenter's own count of a pool that no claim tells of yet.
+    """Machines in Karpenter's own count of a pool that no claim tells of.
 
-    Watches of one server are seconds apart while it is busy. The count is part of the usage, so machines that are
-    counted and not yet seen in flight would make room for as many others. Times are monotonic seconds.
+    Watches of one server are seconds apart while it is busy, and Karpenter writes the count every 5 s. Once it has
+    risen, claims that nobody has heard of may be in flight. Where claims are gone it is that of before, and as usage
+    it would be room for as many others. Times are monotonic seconds.
     """
 
     counted: int = 0
-    rose_s: float | None = None
-    """When the count rose last; None before the first look."""
-    surplus: int = 0
-    error: int = 0
-    """So many too many it counts although all must have been heard of: a node whose claim is gone, say."""
-
-    @property
-    def machines(self) -> int:
-        """How many there are."""
-        return max(0, self.surplus - self.error)
+    rose_s: float = 0.0
+    """When the count rose last."""
+    surplus: int | None = None
+    """How many more it is than there are claims; None before the first look."""
+    grew_s: float = 0.0
+    """When the surplus grew last."""
+    machines: int = 0
+    """How many are in flight, as far as anybody can know."""
+    gone: int = 0
+    """Those whose claims are gone."""
 
     def looked(self, pool: NodePool, claims: Iterable[NodeClaim], now_s: float) -> Self:
-        """After a look at the count and at the claims."""
-        counted = _nodes_counted(pool)
-        rose_s = now_s if self.rose_s is None or counted > self.counted else self.rose_s
+        """After a look at the count and at the claims.
+
+        A surplus that stays is an error of the count (a node whose claim is gone, say): Karpenter goes by it, so it is
+        used, and nothing of it is in flight.
+        """
+        counted, before = _nodes_counted(pool), self.surplus
         surplus = max(0, counted - sum(not claim.is_leaving for claim in claims))
-        error = surplus if now_s - rose_s > STALE_VIEW_S else self.error
-        return type(self)(counted=counted, rose_s=rose_s, surplus=surplus, error=error)
+        rose_s = now_s if before is None or counted > self.counted else self.rose_s
+        grew_s = now_s if before is None or surplus > before else self.grew_s
+        error = surplus if now_s - grew_s > STALE_VIEW_S else min((before or 0) - self.machines - self.gone, surplus)
+        is_heard = now_s - rose_s > STALE_VIEW_S
+        return type(self)(
+            counted=counted,
+            rose_s=rose_s,
+            surplus=surplus,
+            grew_s=grew_s,
+            machines=0 if is_heard else surplus - error,
+            gone=surplus - error if is_heard else 0,
+        )
 
 
 def assumed_size(hint: Resources) -> Resources:

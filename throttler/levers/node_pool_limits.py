@@ -265,7 +265,8 @@ def _ordered(
     is_taken_up = not is_ours or is_pool_taken_up(view.pool)
     search = memory.search.heard(view.ordered_s, now_s, is_taken_up=is_taken_up)
     unheard = memory.unheard.looked(view.pool, view.claims, now_s)
-    charge = memory.charge.looked(view.coming, now_s, unheard.machines)
+    lost = memory.charge.coming.keys() - {claim.metadata.name for claim in view.claims if not claim.is_deleting}
+    charge = memory.charge.looked(view.coming, now_s, unheard.machines, len(lost))
     return replace(memory, search=search, charge=charge, unheard=unheard)
 
 
@@ -390,7 +391,9 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
             largest=largest,
             of_type=of_type,
             seen_s=seen_s,
-            usage=usage_of(self.view.pool, self.view.claims, largest or assumed_size(self.hint)),
+            usage=usage_of(
+                self.view.pool, self.view.claims, largest or assumed_size(self.hint), self.memory.unheard.gone
+            ),
         )
 
     def refusal(self) -> StateAndReason | None:

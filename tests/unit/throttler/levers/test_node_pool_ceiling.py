@@ -273,8 +273,7 @@ def test_a_charge_keeps_within_the_largest_machine_that_can_be_rented(cores: int
 
 def test_what_karpenter_counts_and_no_claim_tells_of_is_unheard_for_half_a_minute_after_the_count_rose() -> None:
     def looked(before: Unheard, count: int, there: tuple[NodeClaim, ...], now_s: float) -> Unheard:
-        status = {"resources": {"nodes": str(count)}}
-        return before.looked(msgspec.convert({**pool_body(), "status": status}, NodePool), there, now_s)
+        return before.looked(counted({"nodes": str(count)}), there, now_s)
 
     first = looked(Unheard(), 5, claims(3), 0.0)
     assert first.machines == 2
@@ -286,3 +285,22 @@ def test_what_karpenter_counts_and_no_claim_tells_of_is_unheard_for_half_a_minut
     more = looked(wrong, 8, claims(4), 40.0)
     assert (more.machines, looked(more, 8, claims(6), 60.0).machines) == (2, 0)
     assert looked(Unheard(), 0, claims(3), 0.0).machines == 0, "a count that is behind, or none"
+
+
+def test_a_count_from_before_machines_went_tells_of_none_in_flight_and_of_none_that_is_used() -> None:
+    def told(state: Unheard) -> tuple[int, int]:
+        return state.machines, state.gone
+
+    def looked(before: Unheard, count: int, there: int, now_s: float) -> Unheard:
+        return before.looked(counted({"nodes": str(count)}), claims(there), now_s)
+
+    usual = looked(Unheard(), 9, 9, 0.0)
+    fewer = looked(usual, 9, 4, 40.0)
+    assert told(fewer) == (0, 5)
+    assert told(looked(fewer, 4, 4, 45.0)) == (0, 0)
+    assert told(looked(fewer, 9, 3, 69.0)) == (0, 6)
+    assert told(looked(fewer, 9, 4, 71.0)) == (0, 0), "it goes by that count for good"
+    risen = looked(fewer, 10, 4, 44.0)
+    assert told(risen) == (6, 0), "one or all of them may be in flight"
+    nine = counted({"nodes": "9", "cpu": "72", "memory": "288Gi"})
+    assert [usage_of(nine, claims(4), EIGHT, gone)["cpu"] for gone in (0, 2, 5, 9)] == [72_000, 56_000, 32_000, 32_000]

@@ -1,5 +1,6 @@
 """Which NodePools are a lever's, and of two that may serve the same pods which has room at a look, and how much."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -55,11 +56,18 @@ class Pair:
         return (self.servers[name].pool().spec.limits or {}).get("cpu")
 
 
+def pair_with_pods_of_their_own(heavy: tuple[NodeClaim, ...], light: tuple[NodeClaim, ...] = ()) -> Pair:
+    """Two pools with these machines, for each of which other pods wait."""
+    pair = Pair({"cpu": 7000}, heavy)
+    pair.machines["light"] = light
+    selectors = ({"karpenter.sh/nodepool": name} for name in ("heavy", "light"))
+    pair.waiting = WaitingWork(crowds=tuple(Crowd(Scheduling((), own), {"cpu": 7000}, 9.0) for own in selectors))
+    return pair
+
+
 def test_a_pool_whose_machines_are_being_replaced_has_its_share_for_pods_that_wait() -> None:
     """The replacements are for the work on the old machines, of which a roll-out always has some."""
-    pair = Pair({"cpu": 7000}, (*claims(5, 3, is_replaced=True), *claims(5, 1)))
-    selectors = ({"karpenter.sh/nodepool": name} for name in ("heavy", "light"))
-    pair.waiting = WaitingWork(crowds=tuple(Crowd(Scheduling((), own), {"cpu": 7000}, 5.0) for own in selectors))
+    pair = pair_with_pods_of_their_own((*claims(5, 3, is_replaced=True), *claims(5, 1)))
     pair.look(allowance=4)
     assert (pair.cores("heavy"), pair.cores("light")) == ("56", "16"), "5 machines and 2, none and 2"
 
@@ -120,25 +128,43 @@ def test_room_that_stood_while_the_view_was_away_goes_to_no_other_pool_at_once()
 
 
 def test_machines_of_one_pool_that_nobody_has_heard_of_take_up_the_room_of_all() -> None:
-    pair = Pair({"cpu": 7000}, claims(3, pool="heavy"))
+    pair = pair_with_pods_of_their_own(claims(3, pool="heavy"))
     (pair.servers["heavy"].body or {})["status"] = {"resources": {"cpu": "48", "nodes": "6"}}
-    selectors = ({"karpenter.sh/nodepool": name} for name in ("heavy", "light"))
-    pair.waiting = WaitingWork(crowds=tuple(Crowd(Scheduling((), own), {"cpu": 7000}, 5.0) for own in selectors))
     pair.look(allowance=4)
     assert (pair.cores("heavy"), pair.cores("light")) == ("48", "8"), "3 of 4 are on their way"
 
 
 def test_what_is_counted_and_not_heard_of_is_no_room_any_more() -> None:
     """Two pools had room for two machines each. Both ordered them; Karpenter's count tells of those of one so far."""
-    pair = Pair({"cpu": 7000}, claims(3, pool="heavy"))
-    pair.machines["light"] = claims(3, pool="light")
-    selectors = ({"karpenter.sh/nodepool": name} for name in ("heavy", "light"))
-    pair.waiting = WaitingWork(crowds=tuple(Crowd(Scheduling((), own), {"cpu": 7000}, 5.0) for own in selectors))
+    pair = pair_with_pods_of_their_own(claims(3, pool="heavy"), claims(3, pool="light"))
     pair.look(0.0, allowance=4)
     assert (pair.cores("heavy"), pair.cores("light")) == ("40", "40")
     (pair.servers["light"].body or {})["status"] = {"resources": {"cpu": "40", "nodes": "5"}}
     pair.look(1.0, allowance=4)
     assert pair.cores("light") == "40", "of four places two are its own, and two may be taken"
+
+
+def test_room_of_machines_that_were_never_usable_stands_again_and_goes_to_no_other_pool_at_once() -> None:
+    """What stood for them admits others as soon as they are gone."""
+    there = claims(3, pool="light")
+    pair = pair_with_pods_of_their_own(claims(3, pool="heavy"), (*there, *claims(2, 1, pool="light")))
+    pair.look(0.0, allowance=4)
+    found = [(pair.cores("heavy"), pair.cores("light"))]
+    pair.machines["light"] = there
+    for now_s in (1.0, 6.0, 8.0):
+        pair.look(now_s, allowance=6)
+        found.append((pair.cores("heavy"), pair.cores("light")))
+    assert found == [("40", "56"), ("40", "48"), ("40", "48"), ("48", "48")]
+
+
+def test_a_pool_whose_usable_machines_go_leaves_the_room_of_others_alone() -> None:
+    """Their going is no loss of an order: room that follows them down was never open for more."""
+    pair = pair_with_pods_of_their_own(claims(3, pool="heavy"), claims(9, pool="light"))
+    pair.waiting = replace(pair.waiting, crowds=pair.waiting.crowds[:1])
+    for left in range(9, 0, -1):
+        pair.machines["light"] = claims(left, pool="light")
+        pair.look(9.0 - left, allowance=4)
+    assert pair.cores("heavy") == "56"
 
 
 @pytest.mark.parametrize("dry_s", [40, 80, 100])
@@ -187,15 +213,6 @@ def test_a_type_that_its_user_names_anew_is_searched_for_and_the_one_before_says
     pair.machines["heavy"] += claims(2, labels={TYPE: "small"})
     pair.look(66.0, allowance=2)
     assert pair.cores("heavy") == "96", "64 and 16 there, and room for two small ones"
-
-
-def pair_with_pods_of_their_own(heavy: tuple[NodeClaim, ...], light: tuple[NodeClaim, ...]) -> Pair:
-    """Two pools with these machines, for each of which other pods wait."""
-    pair = Pair({"cpu": 7000}, heavy)
-    pair.machines["light"] = light
-    selectors = ({"karpenter.sh/nodepool": name} for name in ("heavy", "light"))
-    pair.waiting = WaitingWork(crowds=tuple(Crowd(Scheduling((), own), {"cpu": 7000}, 9.0) for own in selectors))
-    return pair
 
 
 @pytest.mark.parametrize(

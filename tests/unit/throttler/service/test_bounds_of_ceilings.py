@@ -140,6 +140,13 @@ class Story(LimitStory):
         """Those pods that nothing was ordered for are deleted."""
         self.machines = [one for one in self.machines if one.pool or one.only != only]
 
+    def lose(self) -> None:
+        """The machines that boot are deleted, and their pods wait again."""
+        lost = [machine for machine in self.machines if machine.is_in_flight and machine.registered_s is None]
+        self.machines = [machine for machine in self.machines if machine not in lost]
+        for machine in lost:
+            self.come(1, machine.only)
+
     def go_on(self) -> None:
         self.now_s += STEP_S
         for machine in self.machines:
@@ -175,10 +182,13 @@ class Story(LimitStory):
         return a_view(self.now_s, world, scene={"limited": tuple(shown[name] for name in self.pools)})
 
 
-def waiting(count: int, ordered: int = 0) -> list[PoolMachine]:
-    """Machines of so many pods, the first of which have theirs on its way from the one pool."""
-    orders = [{"ordered_s": 0.0, "pool": "a"} if at < ordered else {} for at in range(count)]
-    return [PoolMachine(f"p{at:03}", **order) for at, order in enumerate(orders)]
+def coming(count: int) -> list[PoolMachine]:
+    """So many machines on their way from the one pool."""
+    return [PoolMachine(f"c{at}", ordered_s=0.0, pool="a") for at in range(count)]
+
+
+LOST = st.sampled_from([-1, -1, 2, 3])
+"""At which of eight looks the machines that boot are lost; in half of them, at none."""
 
 
 @pytest.mark.whole
@@ -193,13 +203,17 @@ def waiting(count: int, ordered: int = 0) -> list[PoolMachine]:
 def test_never_more_in_flight_than_the_user_allows(
     count: int, look_s: float, boot_s: float, join_s: float, data: st.DataObject
 ) -> None:
-    story = Story([there("a"), *waiting(count)], look_s, boot_s, join_s)
+    story = Story([there("a")], look_s, boot_s, join_s)
+    story.come(count)
     story.decide(story.in_time)
     for _ in range(12):
         lags = {kind: data.draw(late, label=kind) for kind in story.in_time}
         is_lost = data.draw(st.booleans(), label="writes are lost")
         story.stock = {"a": data.draw(st.sampled_from([IN_STOCK, 2, 0]), label="in stock")}
-        for _ in range(8):
+        lost_at = data.draw(LOST, label="when those that boot are lost")
+        for at in range(8):
+            if at == lost_at:
+                story.lose()
             story.go_on()
             story.decide(lags, is_lost=is_lost)
             assert story.in_flight <= MOST
@@ -223,7 +237,10 @@ def test_nor_in_several_pools_together(look_s: float, boot_s: float, join_s: flo
         only = data.draw(st.sampled_from(["", *SEVERAL]), label="the only pool of those that come or go")
         count = data.draw(st.sampled_from([0, 3, 20, -1]), label="how many come, or all go")
         story.go(only) if count < 0 else story.come(count, only)
-        for _ in range(8):
+        lost_at = data.draw(LOST, label="when those that boot are lost")
+        for at in range(8):
+            if at == lost_at:
+                story.lose()
             story.go_on()
             story.decide(lags)
             assert story.in_flight <= MOST
@@ -231,15 +248,16 @@ def test_nor_in_several_pools_together(look_s: float, boot_s: float, join_s: flo
 
 @pytest.mark.parametrize(("stock", "ordered", "boot_s", "looks"), [(2, 0, 6.0, 120), (0, 5, 600.0, 28)])
 def test_no_more_are_in_flight_when_stock_comes_back(stock: int, ordered: int, boot_s: float, looks: int) -> None:
-    story = Story(waiting(200, ordered), look_s=30.0, boot_s=boot_s, join_s=4.0, stock={"a": stock})
+    story = Story(coming(ordered), look_s=30.0, boot_s=boot_s, join_s=4.0, stock={"a": stock})
+    story.come(200)
     assert story.most_in_flight(story.in_time, looks=looks) == max(stock, ordered)
     story.stock = {}
     assert story.most_in_flight(story.in_time, looks=60) == MOST
 
 
 def test_a_pod_that_fits_nowhere_makes_no_room_for_machines_of_one_type() -> None:
-    machines = [Large("large"), *waiting(200, ordered=1)]
-    story = Story(machines, look_s=30.0, boot_s=6.0, join_s=4.0, stock={"a": 0})
+    story = Story([*coming(1), Large("large")], look_s=30.0, boot_s=6.0, join_s=4.0, stock={"a": 0})
+    story.come(200)
     assert story.most_in_flight(story.in_time, looks=28) == 1
     story.stock = {}
     assert story.most_in_flight(story.in_time, looks=60) == MOST
@@ -247,14 +265,30 @@ def test_a_pod_that_fits_nowhere_makes_no_room_for_machines_of_one_type() -> Non
 
 def test_room_that_is_tried_for_a_larger_type_minds_what_boots() -> None:
     pools = {"a": pool_of("a", ["gpu-8", "gpu-16"])}
-    story = Story(waiting(200, ordered=5), look_s=30.0, boot_s=600.0, join_s=4.0, stock={"a": 0}, pools=pools)
+    story = Story(coming(5), look_s=30.0, boot_s=600.0, join_s=4.0, stock={"a": 0}, pools=pools)
+    story.come(200)
     story.most_in_flight(story.in_time, looks=28)
     story.stock = {}
     assert story.most_in_flight(story.in_time, looks=60) <= TRIED
 
 
+@pytest.mark.parametrize("lag_s", [0.0, 2.0, 4.0, 8.0])
+def test_machines_that_are_lost_make_no_room_twice(lag_s: float) -> None:
+    """They were never usable, Karpenter's count of its pool is that of before, and stock comes back just then."""
+    story = Story([there("a")], look_s=2.0, boot_s=40.0, join_s=20.0)
+    story.come(60)
+    lags = {**story.in_time, "a": lag_s}
+    assert story.most_in_flight(lags, looks=19) == MOST
+    story.lose()
+    story.stock = {"a": 0}
+    assert story.most_in_flight(lags, looks=2) == 0
+    story.stock = {}
+    assert story.most_in_flight(lags, looks=30) == MOST
+
+
 def test_all_get_through_when_views_are_in_time() -> None:
-    story = Story(waiting(20), look_s=4.0, boot_s=6.0, join_s=4.0)
+    story = Story([], look_s=4.0, boot_s=6.0, join_s=4.0)
+    story.come(20)
     most = story.most_in_flight(story.in_time, looks=120)
     assert all(machine.usable_s is not None for machine in story.machines)
     assert most == MOST
