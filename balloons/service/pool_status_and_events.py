@@ -130,7 +130,8 @@ def _conditions(
     stored: StoredPool, decision: PoolDecision, problem: str, wall: datetime, generation: int
 ) -> tuple[Condition, ...]:
     state = standing(decision.because.reason, is_dry_run=decision.is_dry_run)
-    why, text = decision.because.code, "; ".join(reason.sentence for reason in (decision.because, *decision.notes))
+    sentences = dict.fromkeys(reason.sentence for reason in (decision.because, *decision.notes))
+    why, text = decision.because.code, "; ".join(sentences)
     if problem:
         state, why, text = Standing.STUCK, WRITE_FAILED, problem
     ready = {Standing.SETTLED: "True", Standing.BLIND: "Unknown"}.get(state, "False")

@@ -219,6 +219,12 @@ def test_pods_beside_a_balloon_are_in_the_condition_and_no_event() -> None:
     assert status.conditions[0].message.endswith("; 1 warm node runs other pods beside its balloon: n1")
 
 
+def test_a_condition_says_once_what_is_both_the_reason_and_a_note() -> None:
+    status = next_status(stored(), PoolDecision(KEY, CONFLICT, PoolStatus(), (), (CONFLICT, CONFLICT)), "", WALL)
+    assert status is not None
+    assert {condition.message for condition in status.conditions} == {CONFLICT.sentence}
+
+
 def test_forgotten_pool_is_new_again() -> None:
     announcer = Announcer("me")
     due(announcer, STEADY, 0)
