@@ -138,7 +138,10 @@ class Scene:
         deadline = time.monotonic() + PATIENCE_S
         # A service that was killed before its first tick has written none.
         while not ((status := await self.pool(name)) and what(status)):
-            assert time.monotonic() < deadline, (status, [s.log.read_text()[-3000:] for s in self.services])
+            if time.monotonic() >= deadline:
+                sizes = [*await self.objects("deployments"), *await self.objects("replicasets")]
+                stands = [(each["metadata"]["name"], each["spec"]["replicas"], each["status"]) for each in sizes]
+                raise AssertionError(status, stands, [service.log.read_text()[-3000:] for service in self.services])
             await asyncio.sleep(0.2)
         return status
 
