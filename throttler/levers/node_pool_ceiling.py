@@ -155,17 +155,15 @@ class Charge:
     ordered: int = 0
     """Machines in all, but for those that went before they were usable, whose room stands again, and for those that
     are counted and that no claim tells of yet (see Unheard)."""
-    unheard: int = 0
-    """How many these were at the last look."""
     stood: tuple[tuple[float, int], ...] = ()
     """Of late: until when, and how many there might be in all; what stands now has no end."""
 
-    def looked(self, coming: Mapping[str, bool], now_s: float, unheard: int = 0, lost: int = 0) -> Self:
+    def looked(self, coming: Mapping[str, bool], now_s: float, lost: int = 0) -> Self:
         """After a look at the machines: once orders have ceased for a moment they are held against what was offered.
 
         So many of them were `lost` since the last one: they are gone and were never usable.
         """
-        heard = replace(self, coming=coming, unheard=unheard, ordered=self.ordered - lost)
+        heard = replace(self, coming=coming, ordered=self.ordered - lost)
         if new := coming.keys() - self.coming.keys():
             offered = self.offered if self.batch else min((room for _, room in self.rooms), default=0)
             return replace(
@@ -186,20 +184,23 @@ class Charge:
         is_short = self.offered - self.batch >= 2 and SHORT * self.offered > self.batch
         return min(2 * self.factor, -(-self.factor * self.offered // self.batch)) if is_short else self.factor
 
-    def given(self, nodes: int, waiting: int, now_s: float) -> Self:
+    def given(self, nodes: int, waiting: int, now_s: float, unheard: int = 0) -> Self:
         """After it was decided for how many machines there is room, and how many are waited for.
 
-        The room before stood until now.
+        The room before stood until now. `unheard` machines are counted and no claim tells of them.
         """
         rooms = [(at_s, room) for at_s, room in self.rooms if now_s - at_s <= STOOD_S]
         stood = [(min(until_s, now_s), most) for until_s, most in self.stood if now_s - until_s <= STOOD_S]
-        most = self.ordered + self.unheard + nodes
+        most = self.ordered + unheard + nodes
         return replace(self, rooms=(*rooms, (now_s, min(nodes, waiting))), stood=(*stood, (math.inf, most)))
 
-    def still_open(self, now_s: float) -> int:
-        """For how many there was room of late: it may be used by now, and no watch have told of it."""
+    def still_open(self, now_s: float, unheard: int) -> int:
+        """For how many there was room of late: it may be used by now, and no watch have told of it.
+
+        What the `unheard` machines that are counted used of it is told of.
+        """
         of_late = (most for until_s, most in self.stood if now_s - until_s <= STOOD_S)
-        return max(0, max(of_late, default=0) - self.ordered - self.unheard)
+        return max(0, max(of_late, default=0) - self.ordered - unheard)
 
     def within(self, largest: Resources) -> int:
         """The factor, as far as machines of that size exist."""

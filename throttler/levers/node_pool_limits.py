@@ -266,8 +266,7 @@ def _ordered(
     search = memory.search.heard(view.ordered_s, now_s, is_taken_up=is_taken_up)
     unheard = memory.unheard.looked(view.pool, view.claims, now_s)
     lost = memory.charge.coming.keys() - {claim.metadata.name for claim in view.claims if not claim.is_deleting}
-    charge = memory.charge.looked(view.coming, now_s, unheard.machines, len(lost))
-    return replace(memory, search=search, charge=charge, unheard=unheard)
+    return replace(memory, search=search, charge=memory.charge.looked(view.coming, now_s, len(lost)), unheard=unheard)
 
 
 def _candidates(
@@ -301,7 +300,7 @@ def _candidates(
             or not has_users_room(pool.pool, pool.claims, sizes[pool.name]),
             is_dry=known[pool.name].search.is_dry(now_s),
             ordered_s=pool.ordered_s,
-            still_open=known[pool.name].charge.still_open(now_s),
+            still_open=known[pool.name].charge.still_open(now_s, known[pool.name].unheard.machines),
         )
         for pool in ordered
     ]
@@ -357,7 +356,9 @@ def _searched(
     elif share.lighter:
         # What the other pool has on its way and this room together are no more than twice the budget.
         doublings = min(doublings, _doublings_within(room.allowance))
-    charge = memory.charge.given(share.nodes, math.ceil(need.visible), now_s) if room.may_move else memory.charge
+    charge = memory.charge
+    if room.may_move:
+        charge = charge.given(share.nodes, math.ceil(need.visible), now_s, memory.unheard.machines)
     share = replace(share, doublings=doublings, charge=charge.within(sizes))
     return replace(memory, search=search, charge=charge), share
 
