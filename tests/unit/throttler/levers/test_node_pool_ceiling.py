@@ -271,10 +271,12 @@ def test_a_charge_keeps_within_the_largest_machine_that_can_be_rented(cores: int
     assert Charge(factor=1000).within({"cpu": 1000 * cores}) == within
 
 
-def test_what_karpenter_counts_and_no_claim_tells_of_is_unheard_for_half_a_minute_after_the_count_rose() -> None:
-    def looked(before: Unheard, count: int, there: tuple[NodeClaim, ...], now_s: float) -> Unheard:
-        return before.looked(counted({"nodes": str(count)}), there, now_s)
+def looked(before: Unheard, count: int, there: tuple[NodeClaim, ...], now_s: float) -> Unheard:
+    """After a look at so many nodes that Karpenter counts, and at these claims."""
+    return before.looked(counted({"nodes": str(count)}), there, now_s)
 
+
+def test_what_karpenter_counts_and_no_claim_tells_of_is_unheard_for_half_a_minute_after_the_count_rose() -> None:
     first = looked(Unheard(), 5, claims(3), 0.0)
     assert first.machines == 2
     assert looked(first, 5, claims(5), 2.0).machines == 0
@@ -291,16 +293,13 @@ def test_a_count_from_before_machines_went_tells_of_none_in_flight_and_of_none_t
     def told(state: Unheard) -> tuple[int, int]:
         return state.machines, state.gone
 
-    def looked(before: Unheard, count: int, there: int, now_s: float) -> Unheard:
-        return before.looked(counted({"nodes": str(count)}), claims(there), now_s)
-
-    usual = looked(Unheard(), 9, 9, 0.0)
-    fewer = looked(usual, 9, 4, 40.0)
+    usual = looked(Unheard(), 9, claims(9), 0.0)
+    fewer = looked(usual, 9, claims(4), 40.0)
     assert told(fewer) == (0, 5)
-    assert told(looked(fewer, 4, 4, 45.0)) == (0, 0)
-    assert told(looked(fewer, 9, 3, 69.0)) == (0, 6)
-    assert told(looked(fewer, 9, 4, 71.0)) == (0, 0), "it goes by that count for good"
-    risen = looked(fewer, 10, 4, 44.0)
+    assert told(looked(fewer, 4, claims(4), 45.0)) == (0, 0)
+    assert told(looked(fewer, 9, claims(3), 69.0)) == (0, 6)
+    assert told(looked(fewer, 9, claims(4), 71.0)) == (0, 0), "it goes by that count for good"
+    risen = looked(fewer, 10, claims(4), 44.0)
     assert told(risen) == (6, 0), "one or all of them may be in flight"
     nine = counted({"nodes": "9", "cpu": "72", "memory": "288Gi"})
     assert [usage_of(nine, claims(4), EIGHT, gone)["cpu"] for gone in (0, 2, 5, 9)] == [72_000, 56_000, 32_000, 32_000]
