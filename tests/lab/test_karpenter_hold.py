@@ -3,7 +3,9 @@
 What it does to nodes that our own service holds is in `test_service_on_karpenter.py`.
 """
 
+import json
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,7 +58,7 @@ def balloons(replicas: int, terms: tuple[Mapping[str, Any], ...]) -> Json:
 
 
 async def test_pending_balloons_cause_no_node_claim_beside_real_work(plane: ControlPlane, view: ClusterView) -> None:
-    async with start_karpenter(plane, settings()):
+    async with start_karpenter(plane, settings()) as karpenter:
         await view.deploy(balloons(4, (NOT_FOR_KARPENTER, ON_INITIALIZED)))
         await view.deploy(deployment("impossible", 2, "64"))
 
@@ -67,7 +69,9 @@ async def test_pending_balloons_cause_no_node_claim_beside_real_work(plane: Cont
         await throughout("there is no NodeClaim", has_no_claims, 5 * CONSOLIDATE_AFTER_S)
         await view.deploy(deployment("work", 2, WHOLE_NODE))
         await view.wait_running("work", 2)
-        assert len(await view.claims()) == 2, "two for the work and none for the balloons"
+        # Claims are not counted: where the scheduler tries a balloon first on a new node, and the work a moment later,
+        # Karpenter may look in between, and buys one more node for the work.
+        assert _bought_for(karpenter.log) == {"impossible", "work"}, "none for the balloons"
         assert await _karpenter_events(view, "balloon") == [], "Karpenter ignores them without a word"
 
 
@@ -79,6 +83,13 @@ async def test_balloons_without_the_lock_do_grow_the_cluster(plane: ControlPlane
             return len(await view.claims()) == 2
 
         await until("Karpenter buys for Pending balloons", has_two_claims)
+
+
+def _bought_for(log: Path) -> set[str]:
+    """The Deployments whose pods Karpenter took into a round of buying; it names the first five pods of each."""
+    lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    pods = [pod.strip() for line in lines for pod in line.get("Pods", "").split(",")]
+    return {pod.partition("/")[2].rsplit("-", 2)[0] for pod in pods if pod}
 
 
 async def _karpenter_events(view: ClusterView, app: str) -> list[str]:
