@@ -105,7 +105,11 @@ class ControlPlane:
         """Start every component and return when each is ready; raises LabError and ends all if one is not."""
         try:
             await self._start_and_wait(["etcd"])
-            await self._start_and_wait([name for name in self._components if "apiserver" in name])
+            # Several that begin on an empty etcd make the same objects, and one of them may end for it: "unable to
+            # perform initial IP and Port allocation check", because another has made the address of the first Service.
+            first, *others = (name for name in self._components if "apiserver" in name)
+            await self._start_and_wait([first])
+            await self._start_and_wait(others)
             await self._start_and_wait([n for n in self._components if n.endswith(("manager", "scheduler"))])
         except BaseException:
             self.close()
