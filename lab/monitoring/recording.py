@@ -25,7 +25,7 @@ from lab.demo.scene import JOBS
 from lab.demo.service import run_guard, service_log
 from lab.errors import LabError
 from lab.monitoring.prometheus import Scrapes
-from lab.processes import log_tail
+from lab.processes import log_tail, logged
 
 INTERVAL_S = 15.0
 """Between two scrapes; half of Prometheus' usual interval, so that a short run has enough of them."""
@@ -126,9 +126,7 @@ async def _address(scene: RushScene, command: str) -> str:
     log = service_log(scene.plane, command)
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
-        lines = log.read_text().splitlines() if log.exists() else []
-        events = [json.loads(line) for line in lines if line.startswith("{")]
-        for event in events:
+        for event in logged(log) if log.exists() else ():
             if event["event"] == "serving":
                 return str(event["address"])
         await asyncio.sleep(0.2)

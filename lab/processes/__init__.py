@@ -1,5 +1,5 @@
 """Child processes that never outlive the Python process that started them."""
 
-from lab.processes.group import ProcessGroup, log_tail
+from lab.processes.group import ProcessGroup, log_tail, logged
 
-__all__ = ["ProcessGroup", "log_tail"]
+__all__ = ["ProcessGroup", "log_tail", "logged"]

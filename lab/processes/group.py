@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from lab.errors import LabError
 
@@ -25,6 +26,12 @@ def log_tail(path: Path, lines: int = 20) -> str:
     except OSError:
         return ""
     return "\n".join([line for line in text.splitlines() if line.strip()][-lines:])
+
+
+def logged(log: Path) -> list[dict[str, Any]]:
+    """The JSON objects in a log, one a line. Other lines are left out, and the last one while it is being written."""
+    lines = log.read_text().splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
 
 
 WARDEN_SCRIPT = Path(__file__).with_name("warden.py")

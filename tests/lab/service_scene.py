@@ -2,7 +2,6 @@
 
 import asyncio
 import http.client
-import json
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from lab.cloud.machines import PaperMachines, PaperNode
 from lab.controlplane import ControlPlane
 from lab.demo.service import bind_to_service, install_base
+from lab.processes import logged
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 ACCOUNT = "system:serviceaccount:kube-balloons:kube-balloons"
@@ -39,10 +39,7 @@ class Service:
 
     def lines(self, event: str) -> list[dict[str, Any]]:
         """What it logged about one event."""
-        lines = self.log.read_text().splitlines(keepends=True)
-        # The last line may still be on its way.
-        found = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
-        return [each for each in found if each["event"] == event]
+        return [each for each in logged(self.log) if each["event"] == event]
 
     async def get(self, path: str) -> str:
         """A page of its HTTP server; raises HTTPError where the answer is no 200."""

@@ -3,7 +3,6 @@
 What it does to nodes that our own service holds is in `test_service_on_karpenter.py`.
 """
 
-import json
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from lab.cloud import BootTime
 from lab.cloud.json_api import Json, JsonApi
 from lab.cloud.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
 from lab.controlplane import ControlPlane, start_control_plane
+from lab.processes import logged
 from tests.lab.cluster_view import ClusterView, deployment, throughout, until
 
 pytestmark = pytest.mark.lab
@@ -87,9 +87,7 @@ async def test_balloons_without_the_lock_do_grow_the_cluster(plane: ControlPlane
 
 def _bought_for(log: Path) -> set[str]:
     """The Deployments whose pods Karpenter took into a round of buying; it names the first five pods of each."""
-    written = log.read_text().splitlines(keepends=True)  # the last line may be half there
-    lines = [json.loads(line) for line in written if line.startswith("{") and line.endswith("}\n")]
-    pods = [pod.strip() for line in lines for pod in line.get("Pods", "").split(",")]
+    pods = [pod.strip() for line in logged(log) for pod in line.get("Pods", "").split(",")]
     return {pod.partition("/")[2].rsplit("-", 2)[0] for pod in pods if pod}
 
 

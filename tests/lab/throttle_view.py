@@ -1,7 +1,6 @@
 """A JoinThrottle on a real Karpenter, `balloons run` beside it, and what the tests ask of them."""
 
 import asyncio
-import json
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from lab.cloud.json_api import Json, JsonApi
 from lab.cloud.karpenter import KarpenterSettings, NodePoolSettings, paper_type
 from lab.controlplane import ControlPlane
 from lab.demo.service import bind_to_service
+from lab.processes import logged
 from tests.lab.cluster_view import ClusterView, until
 
 NODE_POOL = "/apis/karpenter.sh/v1/nodepools/default"
@@ -66,10 +66,8 @@ class ThrottleService:
 
     def lines(self, event: str) -> list[Json]:
         """What the last one logged about one event."""
-        lines = (self._logs / f"service-{len(self._processes) - 1}.log").read_text().splitlines(keepends=True)
-        # The last line may still be on its way.
-        found = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
-        return [each for each in found if each["event"] == event]
+        log = self._logs / f"service-{len(self._processes) - 1}.log"
+        return [each for each in logged(log) if each["event"] == event]
 
     def close(self) -> None:
         for process in self._processes:
