@@ -23,6 +23,7 @@ from throttler.joins.joins import Joins
 from throttler.law import window_formulas
 from throttler.law.join_model import JoinFlow
 from throttler.law.law_input import LawInput, WindowUpdate
+from throttler.law.law_memory import Order
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase
 
@@ -43,6 +44,9 @@ of the pace at that crest belongs to what is ordered until then."""
 FIRST_SHARE = 0.5
 """Of a window by the cost of joins, which no server has been too small for yet: what a scale-up orders first where
 nothing holds machines back. They come together, and a join's first seconds are its busiest."""
+LEAST_ORDER = 0.25
+"""Of a window: few full orders are less work for everybody than an order for each join that ends. By turns behind gates
+(history of decision 0009) a node cost the server a tenth less; with halves it had nothing to do at times."""
 REGISTRATIONS = 2.0
 """Windows' worth of machines that may arrive within one join's time where they register before they are held. Of a join
 with 8 DaemonSets the kubelet's own part is some 50 of 130 requests: all load is below 1.4 windows."""
@@ -123,31 +127,46 @@ class Filling:
     tokens: float
     ask_tokens: float | None
     """None while nothing waits and nothing is in flight: the next scale-up begins with a full bucket."""
+    order: Order
+    """Where machines come in waves, `allowance` and `spare` are of it."""
 
 
 def filled(facts: LawInput, update: WindowUpdate) -> Filling:
-    """Spend what the window allows. Held machines that near their limit go first."""
-    window = update.memory.window or facts.settings.window_initial
-    pace = bucket(window, facts.join_s, _gain(facts), _per_min(facts, update), facts.settings)
-    tokens = pace.filled(facts.memory.tokens, facts.elapsed_s)
+    """Spend what the window allows. Held machines that near their limit go first.
+
+    In waves, no less than `LEAST_ORDER` is ordered at a time, and machines that stay late hold that back for no longer
+    than a boot and a cycle. A pace of the user's is kept evenly.
+    """
+    memory, joins, settings = facts.memory, facts.joins, facts.settings
+    window, per_min = update.memory.window or settings.window_initial, _per_min(facts, update)
+    pace = bucket(window, facts.join_s, _gain(facts), per_min, settings)
+    tokens = pace.filled(memory.tokens, facts.elapsed_s)
     # Who is held pays when it is let in; what is asked for meanwhile keeps to a bound of the user's by itself.
     ask_tokens = _ask_tokens(facts, update, window, pace)
     payable = math.floor(ask_tokens / _cost(facts, update))
     limit = _limit(facts, window)
     admit, overdue = _admit(facts, update, window, tokens)
     # Places for machines that are not asked for yet; by tokens too under a bound of the user's, or where they flow.
-    free = 0 if update.phase is Phase.BRAKE else max(0, limit - facts.joins.in_flight)
-    if _per_min(facts, update) is not None or not (facts.settings.has_gate or facts.has_waves):
+    free = 0 if update.phase is Phase.BRAKE else max(0, limit - joins.in_flight)
+    if per_min is not None or not (settings.has_gate or facts.has_waves):
         free = min(free, payable)
-    allowance = max(min(facts.joins.waiting, free), _urgent(facts, update, window, limit, payable))
+    order = replace(memory.order, left=max(0, memory.order.left - memory.flow.newly_ordered))
+    least = min(joins.waiting, LEAST_ORDER * min(_gain(facts) * window, settings.max_in_flight - joins.late))
+    is_due = facts.now_s - order.began_s >= (memory.boot_s or 0.0) + facts.cycle_s
+    if free and (free >= least or is_due or per_min is not None):
+        order = Order(left=max(order.left, free), began_s=facts.now_s)
+    if facts.has_waves:
+        free = min(free, order.left)
+    allowance = max(min(joins.waiting, free), _urgent(facts, update, window, limit, payable))
     return Filling(
         admit=admit,
         overdue=overdue,
         allowance=allowance,
-        spare=0 if _per_min(facts, update) is not None else max(0, free - allowance),
+        spare=0 if per_min is not None else max(0, free - allowance),
         pace_per_min=60.0 * window / facts.join_s,
         tokens=max(0.0, tokens - admit),
         ask_tokens=None if update.memory.is_idle else ask_tokens,
+        order=order,
     )
 
 

@@ -80,7 +80,7 @@ def govern(
         error_share=error_share(worst) if worst is not None else 0.0,
         left_out=left_out(health, update.memory, facts.now_s),
     )
-    return verdict, replace(update.memory, tokens=filling.tokens, ask_tokens=filling.ask_tokens)
+    return verdict, replace(update.memory, tokens=filling.tokens, ask_tokens=filling.ask_tokens, order=filling.order)
 
 
 def observed(memory: LawMemory, health: Health, joins: Joins, settings: LawSettings, now_s: float) -> LawMemory:

@@ -43,6 +43,16 @@ class Learned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Machines that may be asked for together, so that they come in one wave."""
+
+    left: int = 0
+    """Nobody has asked for these yet."""
+    began_s: float = -math.inf
+    """When it was last made or made larger."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LawMemory:
     """State between two calls of `govern`; all times monotonic."""
 
@@ -67,6 +77,7 @@ class LawMemory:
     """What is in the bucket that lets joins in; None: full."""
     ask_tokens: float | None = None
     """The same of the bucket that pays for machines that are ordered."""
+    order: Order = field(default_factory=Order)
     own_until_s: float = -math.inf
     """Until when our own requests were judged: each window of them once, as each reading of a server."""
     cut_s: float | None = None

@@ -13,6 +13,7 @@ from throttler.law import admission, join_model
 from throttler.law.admission import Boots, Filling, Outlook, filled
 from throttler.law.join_model import JoinFlow, JoinTime, Load
 from throttler.law.law_input import LawInput, update
+from throttler.law.law_memory import Order
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason
 from throttler.law.window_formulas import Knee
@@ -301,17 +302,64 @@ def test_no_more_are_taken_to_end_than_really_ended(joining: int, held: int, sec
     assert fill(ungated(Joins(joining=joining, held=held), flow)).allowance == allowance
 
 
+def in_waves(joins: Joins, flow: JoinFlow, **memory: object) -> LawInput:
+    """Joins of 20 s after boots of 10 s, which nothing holds back once they are ordered, in a window of 100."""
+    facts = ungated(joins, flow)
+    known = replace(facts.memory, join_time=JoinTime(now_s=20.0, least_s=20.0), boot_s=10.0)
+    facts = replace(facts, memory=replace(known, **memory))  # type: ignore[arg-type]
+    return with_joins(facts, join_s=20.0, boot_s=10.0)
+
+
 def test_a_pace_of_waves_is_proven_whatever_the_lulls_between_them() -> None:
     flow = JoinFlow()
     for passed_s in range(0, 185, 5):
         wave, since_s = divmod(passed_s, 60)
         now = Joins(joining=100, joined=100 * wave) if since_s < 40 else Joins(joined=100 * wave + 100)
         flow = join_model.with_counts(flow, now, NOW_S - 180 + passed_s)
-    facts = ungated(Joins(joining=100), flow)
-    facts = replace(facts, joins=replace(facts.joins, join_s=20.0, boot_s=10.0))
-    quick = replace(facts.memory, join_time=JoinTime(now_s=20.0, least_s=20.0))
     # 100 in 40 s: of those that have just come an eighth will have joined when the next come, and not a quarter.
-    assert fill(replace(facts, memory=quick)).allowance == 12
+    assert fill(in_waves(Joins(joining=100), flow)).allowance == 12
+
+
+def wave_of(joining: int, *, newly_ordered: int = 0, **memory: object) -> LawInput:
+    """So many machines have just come, and the order before began 20 s ago."""
+    joins = Joins(joining=joining)
+    flow = join_model.with_counts(JoinFlow(), joins, NOW_S)
+    order = Order(began_s=NOW_S - 20.0)
+    return in_waves(joins, replace(flow, newly_ordered=newly_ordered), **{"order": order, **memory})
+
+
+def test_of_waves_a_quarter_of_the_window_is_ordered_at_least() -> None:
+    begun = fill(wave_of(100))
+    assert (begun.allowance, begun.order) == (25, Order(left=25, began_s=NOW_S)), "of 100 joins 75 are left in 10 s"
+    small = fill(wave_of(102))
+    assert (small.allowance, small.spare) == (0, 0), "what nobody waits for yet would be ordered one by one"
+    assert fill(with_joins(wave_of(102), waiting=20)).allowance == 20, "all that waits is no small order"
+    bounded = wave_of(31)
+    bounded = replace(bounded, settings=replace(bounded.settings, max_in_flight=40))
+    assert fill(bounded).allowance == 0
+    assert fill(with_joins(bounded, joining=30)).allowance == 10, "a quarter of what the user's bound leaves"
+
+
+def test_an_order_of_a_wave_stands_until_all_of_it_is_asked_for() -> None:
+    order = Order(left=30, began_s=NOW_S - 20.0)
+    rest = fill(wave_of(102, newly_ordered=24, order=order))
+    assert (rest.allowance, rest.order) == (6, replace(order, left=6))
+    assert fill(wave_of(102, newly_ordered=30, order=order)).allowance == 0
+    more = fill(wave_of(20, newly_ordered=24, order=order))
+    assert (more.allowance, more.order) == (81, Order(left=81, began_s=NOW_S)), "of 20 joins 19 are left in 10 s"
+
+
+def test_machines_that_stay_late_hold_the_next_order_back_for_a_boot_and_a_cycle() -> None:
+    due_s = 10.0 + wave_of(102).cycle_s
+    assert fill(wave_of(102, order=Order(began_s=NOW_S - due_s + 1.0))).allowance == 0
+    assert fill(wave_of(102, order=Order(began_s=NOW_S - due_s))).allowance == 23
+    full = fill(wave_of(200, order=Order(began_s=NOW_S - due_s)))
+    assert (full.allowance, full.order.began_s) == (0, NOW_S - due_s), "no order is made of nothing"
+
+
+def test_a_users_pace_of_waves_is_even() -> None:
+    facts = wave_of(102)
+    assert fill(replace(facts, settings=replace(facts.settings, max_per_min=6.0))).allowance > 0
 
 
 def test_the_next_scale_up_begins_with_a_full_bucket() -> None:

@@ -274,8 +274,8 @@ def doubled(booting: int) -> tuple[Loop, Joins]:
 
 def test_a_doubled_window_is_ordered_once_and_its_first_wave_waited_for() -> None:
     """Real: joins that took 6 s in a window of 24 took 20 s in one of 48, and 79 were in flight."""
-    loop, second = doubled(39)
-    assert loop.calm(second).allowance == 9
+    loop, second = doubled(36)
+    assert loop.calm(second).allowance == 12
     coming = replace(second, waiting=152, booting=24, joining=24, oldest_joining_s=4.0)
     assert loop.calm(coming).allowance == 0
     assert loop.calm(replace(coming, booting=0, joining=20, joined=72)).allowance == 28
@@ -285,9 +285,8 @@ def test_a_wave_that_comes_bit_by_bit_is_not_waited_for_for_ever() -> None:
     loop, second = doubled(28)
     trickle = replace(second, joining=20, waiting=152)
     assert loop.calm(trickle).allowance == 0
-    for more in range(1, 13):
-        verdict = loop.calm(replace(trickle, joined=44 + 10 * more))
-    assert verdict.allowance > 0
+    later = [loop.calm(replace(trickle, joined=44 + 10 * more)).allowance for more in range(1, 13)]
+    assert max(later) > 0
 
 
 def ten_at_most() -> tuple[Loop, Joins]:
