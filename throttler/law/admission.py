@@ -46,7 +46,7 @@ FIRST_SHARE = 0.5
 nothing holds machines back. They come together, and a join's first seconds are its busiest."""
 LEAST_ORDER = 0.25
 """Of a window: few full orders are less work for everybody than an order for each join that ends. By turns behind gates
-(history of decision 0009) a node cost the server a tenth less; with halves it had nothing to do at times."""
+(history of decision 0009) a node cost the server 6 to 10 % less; with halves it had nothing to do at times."""
 REGISTRATIONS = 2.0
 """Windows' worth of machines that may arrive within one join's time where they register before they are held. Of a join
 with 8 DaemonSets the kubelet's own part is some 50 of 130 requests: all load is below 1.4 windows."""
@@ -152,7 +152,7 @@ def filled(facts: LawInput, update: WindowUpdate) -> Filling:
         free = min(free, payable)
     order = replace(memory.order, left=max(0, memory.order.left - memory.flow.newly_ordered))
     least = min(joins.waiting, LEAST_ORDER * min(_gain(facts) * window, settings.max_in_flight - joins.late))
-    is_due = facts.now_s - order.began_s >= (memory.boot_s or 0.0) + facts.cycle_s
+    is_due = facts.now_s - order.began_s >= facts.boot_and_cycle_s
     if free and (free >= least or is_due or per_min is not None):
         order = Order(left=max(order.left, free), began_s=facts.now_s)
     if facts.has_waves:

@@ -171,6 +171,11 @@ class LawInput:
         """How long the machines of one look of the autoscaler load the servers, until those of the next one come."""
         return max(2.0 * self.scrape_s, self.latest_join_s + LOOK_S)
 
+    @property
+    def boot_and_cycle_s(self) -> float:
+        """How long it takes until machines that are ordered now have loaded the servers for a whole cycle."""
+        return (self.memory.boot_s or 0.0) + self.cycle_s
+
     @cached_property
     def peak(self) -> int:
         """The most joins in flight that the newest readings can have felt; of waves, in one cycle of orders.
@@ -237,7 +242,7 @@ class LawInput:
         if self.memory.join_time.now_s is None:
             return True
         doubled_s = self.memory.doubled_s
-        if doubled_s is None or self.now_s - doubled_s > (self.memory.boot_s or 0.0) + self.cycle_s:
+        if doubled_s is None or self.now_s - doubled_s > self.boot_and_cycle_s:
             return False
         return self.crest < self.settings.used_share * window
 

@@ -78,6 +78,7 @@ class LawMemory:
     ask_tokens: float | None = None
     """The same of the bucket that pays for machines that are ordered."""
     order: Order = field(default_factory=Order)
+    """The latest one; it binds where machines come in waves."""
     own_until_s: float = -math.inf
     """Until when our own requests were judged: each window of them once, as each reading of a server."""
     cut_s: float | None = None
