@@ -78,6 +78,7 @@ async def test_failing_machines_never_register(plane: ControlPlane, view: Cluste
     async with start_karpenter(plane, settings) as karpenter:
         await view.deploy(deployment("work", 2, WHOLE_NODE))
         await until("2 machines are ordered", lambda: _has_ordered(karpenter, 2))
+        await until("their NodeClaims tell what the machines have", lambda: _tell_eight_cores(view, 2))
         await throughout("no Node appears", lambda: _has_nodes(view, 0), duration_s=8)
         assert len(karpenter.cloud.ordered) == 2, "Karpenter waits for them and buys no others"
 
@@ -130,6 +131,16 @@ def _created_s(thing: Json) -> float:
 
 async def _has_ordered(karpenter: Karpenter, count: int) -> bool:
     return len(karpenter.cloud.ordered) == count
+
+
+async def _tell_eight_cores(view: ClusterView, count: int) -> bool:
+    # As a cloud's do before any Node tells it; the kwok provider alone writes what the pods ask for.
+    told = [claim.get("status", {}) for claim in (await view.claims()).values()]
+    expected = {
+        "capacity": {"cpu": "8000m", "memory": "32768Mi", "pods": "110", "ephemeral-storage": "20Gi"},
+        "allocatable": {"cpu": "7900m", "memory": "32758Mi", "pods": "110", "ephemeral-storage": "20Gi"},
+    }
+    return [{key: status.get(key) for key in expected} for status in told] == [expected] * count
 
 
 async def _has_nodes(view: ClusterView, count: int) -> bool:

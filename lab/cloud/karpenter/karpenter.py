@@ -22,7 +22,7 @@ from typing import Any
 import yaml
 
 from lab.binaries import find_binary, find_karpenter_crds
-from lab.cloud.fleet import Fleet
+from lab.cloud.fleet import TRY_AGAIN_AFTER_S, Fleet
 from lab.cloud.json_api import Json, JsonApi
 from lab.cloud.karpenter.objects import (
     NODE_CLAIMS_PATH,
@@ -71,18 +71,30 @@ class KarpenterCloud:
     async def run(self) -> None:
         """Follow the NodeClaims until cancelled, then switch every machine off."""
         try:
-            async for name, claim in self._api.follow(NODE_CLAIMS_PATH):
-                await self._heed(name, claim)
+            async with asyncio.TaskGroup() as tellings:
+                async for name, claim in self._api.follow(NODE_CLAIMS_PATH):
+                    await self._heed(name, claim, tellings)
         finally:
             await self._fleet.close()
 
-    async def _heed(self, name: str, claim: Mapping[str, Any] | None) -> None:
+    async def _heed(self, name: str, claim: Mapping[str, Any] | None, tellings: asyncio.TaskGroup) -> None:
         if claim is not None and is_launched(claim) and name not in self._fleet:
             instance_type = self._types[instance_type_name(claim)]
             self._fleet.order(order_of(claim, instance_type), instance_type.sort)
+            tellings.create_task(self._tell_size(name, instance_type), name=f"size of {name}")
         elif claim is None or (is_leaving(claim) and name not in self.running):
             # A machine whose Node exists is drained first, and its kubelet has to take part in that.
             await self._fleet.end(name)
+
+    async def _tell_size(self, name: str, instance_type: InstanceType) -> None:
+        # The kwok provider tells what the claim's pods ask for; a cloud's tells the machine's size, and does so when it
+        # launches. Karpenter counts it as the NodePool's usage until the Node tells its own.
+        told = {"capacity": instance_type.capacity, "allocatable": instance_type.allocatable}
+        while True:
+            with contextlib.suppress(LabError):
+                await self._api.merge(f"{NODE_CLAIMS_PATH}/{name}/status", {"status": told})
+                return
+            await asyncio.sleep(TRY_AGAIN_AFTER_S)
 
 
 ADMIN_GROUPS = ("system:masters",)
