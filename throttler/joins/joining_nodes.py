@@ -178,8 +178,8 @@ class Registered:
 
     @property
     def unmatched(self) -> int:
-        """Nodes that Karpenter has not matched with their NodeClaims yet."""
-        nodes = (node for of_stage in self.by_stage.values() for node in of_stage)
+        """Nodes that Karpenter has not matched with their NodeClaims, nor can we: no cloud has named them yet."""
+        nodes = (node for of_stage in self.by_stage.values() for node in of_stage if not node.provider_id)
         return sum(1 for node in nodes if any(taint.key == UNREGISTERED_TAINT for taint in node.taints))
 
 

@@ -53,10 +53,12 @@ def count_requested(
     world: JoinWorld, memory: JoinMemory, rules: JoinRules, nodes: Registered, now_s: float
 ) -> Requested:
     """Machines that boot; those past their kill timer count no more, and once as lost."""
-    waiting = [c for c in world.claims if rules.selects(c.metadata.labels) and not (c.is_registered or c.is_deleting)]
+    there = _there(world)
+    own = (claim for claim in world.claims if rules.selects(claim.metadata.labels))
+    waiting = [claim for claim in own if not (claim.is_deleting or claim.metadata.uid in there)]
     asked_s = {claim.metadata.uid: _asked_s(claim, world, memory, now_s) for claim in waiting}
     alive = [(asked_s[c.metadata.uid], _is_late(c, asked_s, memory, now_s)) for c in waiting]
-    # Nodes that have registered and are not matched yet still have such a claim each.
+    # Nodes whose machine is not known yet still have such a claim each.
     booting = sorted(order for order in alive if not past_timer(order[0], rules, now_s))[nodes.unmatched :]
     timely = [at_s for at_s, is_late in booting if not is_late]
     later = _registered_since(world, memory, nodes)
@@ -65,12 +67,12 @@ def count_requested(
     arrived, left = memory.groups_asked_s[:heard_of], memory.groups_asked_s[heard_of:]
     groups_asked_s, given_up = _asked_of_groups(world, memory, left, len(later), now_s)
     by_groups = [at_s for at_s in groups_asked_s if not past_timer(at_s, rules, now_s)]
-    came = tuple(_came(world, memory, now_s))
+    came = tuple(_came(world, memory, there, now_s))
     return Requested(
         booting=len(booting) + len(by_groups),
         oldest_s=now_s - min((*timely, *by_groups), default=now_s),
         asked_s=asked_s,
-        lost=_lost_claims(world, asked_s, memory, rules, now_s)
+        lost=_lost_claims(asked_s, memory, rules, there, now_s)
         + _newly_lost(groups_asked_s, given_up, memory, rules, now_s),
         late=len(booting) - len(timely),
         came=came,
@@ -86,10 +88,24 @@ def _is_late(claim: NodeClaim, asked_s: Mapping[str, float], memory: JoinMemory,
     return usual.is_late(asked_s[claim.metadata.uid], now_s, LATE_BOOTS, LEAST_BOOT_S)
 
 
-def _came(world: JoinWorld, memory: JoinMemory, now_s: float) -> Iterator[tuple[str, float, float]]:
+def _there(world: JoinWorld) -> frozenset[str]:
+    """NodeClaims (by uid) whose Node is there. Karpenter says so a moment later: until then the machine would count as
+    booting and as joining, and leave room for one less."""
+    claims = [claim for claim in world.claims if not claim.is_registered]
+    known = {node.provider_id for node in world.nodes.values()} if claims else set()
+    return frozenset(
+        claim.metadata.uid
+        for claim in world.claims
+        if claim.is_registered or (claim.provider_id and claim.provider_id in known)
+    )
+
+
+def _came(
+    world: JoinWorld, memory: JoinMemory, there: frozenset[str], now_s: float
+) -> Iterator[tuple[str, float, float]]:
     for claim in world.claims:
         at_s = memory.asked_s.get(claim.metadata.uid)
-        if claim.is_registered and at_s is not None:
+        if claim.metadata.uid in there and at_s is not None:
             yield claim.pool, at_s, now_s - at_s
 
 
@@ -100,10 +116,9 @@ def _asked_s(claim: NodeClaim, world: JoinWorld, memory: JoinMemory, now_s: floa
 
 
 def _lost_claims(
-    world: JoinWorld, asked_s: Mapping[str, float], memory: JoinMemory, rules: JoinRules, now_s: float
+    asked_s: Mapping[str, float], memory: JoinMemory, rules: JoinRules, there: frozenset[str], now_s: float
 ) -> int:
-    registered = {claim.metadata.uid for claim in world.claims if claim.is_registered}
-    gone = (at_s for uid, at_s in memory.asked_s.items() if uid not in asked_s and uid not in registered)
+    gone = (at_s for uid, at_s in memory.asked_s.items() if uid not in asked_s and uid not in there)
     return _newly_lost(asked_s.values(), gone, memory, rules, now_s)
 
 

@@ -125,8 +125,9 @@ class _ClaimCondition(msgspec.Struct, frozen=True, gc=False):
     status: str = ""
 
 
-class _ClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    node_name: str = ""
+class _ClaimStatus(msgspec.Struct, frozen=True, gc=False):
+    node_name: str = msgspec.field(default="", name="nodeName")
+    provider_id: str = msgspec.field(default="", name="providerID")
     capacity: dict[str, str] = {}
     conditions: tuple[_ClaimCondition, ...] = ()
 
@@ -151,6 +152,11 @@ class NodeClaim(msgspec.Struct, frozen=True, gc=False):
     def node_name(self) -> str:
         """Its Node; empty before registration."""
         return self.status.node_name
+
+    @property
+    def provider_id(self) -> str:
+        """The machine, as its cloud names it; empty before launch, and in the caches once it is registered."""
+        return self.status.provider_id
 
     @property
     def capacity(self) -> Resources:
@@ -222,6 +228,11 @@ def compact_claim(claim: NodeClaim, shared: Shared) -> NodeClaim:
         msgspec.structs.replace(
             metadata, labels=shared.mapping(metadata.labels), annotations=_NO_ANNOTATIONS, owner_references=()
         ),
-        _ClaimStatus(status.node_name, shared.mapping(status.capacity), shared.one(status.conditions)),
+        msgspec.structs.replace(
+            status,
+            provider_id="" if claim.is_registered else status.provider_id,
+            capacity=shared.mapping(status.capacity),
+            conditions=shared.one(status.conditions),
+        ),
         _OF_ONE_TYPE if claim.is_of_one_type else _OF_MANY_TYPES,
     )

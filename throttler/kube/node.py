@@ -144,9 +144,10 @@ class _Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     last_transition_time: str | None = None
 
 
-class _NodeSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class _NodeSpec(msgspec.Struct, frozen=True, gc=False):
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
+    provider_id: str = msgspec.field(default="", name="providerID")
 
 
 class _NodeStatus(msgspec.Struct, frozen=True, gc=False):
@@ -186,6 +187,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     is_deleting: bool = False
     is_uninitialized: bool = False
     """Made by Karpenter and not initialised by it yet."""
+    provider_id: str = ""
+    """Its machine as the cloud names it, kept until the node is initialised: Karpenter matches NodeClaims by it."""
     unready_s: float = 0.0
     """Since when the node is not Ready, in seconds since the epoch; 0 where it is, or its condition has no date."""
 
@@ -213,6 +216,7 @@ def node_from_wire(wire: NodeWire, shared: Shared) -> Node:
     conditions = shared.made(pairs, lambda: frozenset(pairs))
     is_ready = _READY in conditions
     labels = shared.labels(metadata.labels)
+    is_uninitialized = KARPENTER_POOL_LABEL in labels and KARPENTER_INITIALIZED_LABEL not in labels
     return Node(
         name=metadata.name,
         uid=metadata.uid,
@@ -228,7 +232,8 @@ def node_from_wire(wire: NodeWire, shared: Shared) -> Node:
         is_ready=is_ready,
         is_cordoned=spec.unschedulable,
         is_deleting=metadata.deletion_timestamp is not None,
-        is_uninitialized=KARPENTER_POOL_LABEL in labels and KARPENTER_INITIALIZED_LABEL not in labels,
+        is_uninitialized=is_uninitialized,
+        provider_id=spec.provider_id if is_uninitialized else "",
         unready_s=0.0 if is_ready else _unready_s(status.conditions),
     )
 

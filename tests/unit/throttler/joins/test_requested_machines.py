@@ -1,15 +1,19 @@
-"""Whose machines cluster-autoscaler's node groups boot: told by nodes, by selectors, or guessed for one."""
+"""Which NodeClaims boot, and whose machines cluster-autoscaler's groups boot: by nodes, selectors, or a guess."""
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.counted_work import counting
-from tests.unit.throttler.joins.cluster import a_node
+from tests.unit.throttler.joins.cluster import RULES, UNREGISTERED, a_claim, a_node, a_world
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.api.throttle import JoinThrottle
+from throttler.joins.count_joins import count_joins
+from throttler.joins.join_memory import JoinMemory
 from throttler.joins.requested_machines import share_groups
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
+from throttler.kube.karpenter import NodeClaim
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 
 EKS = "eks.amazonaws.com/nodegroup"
@@ -127,3 +131,32 @@ def test_a_machine_deployment_is_of_the_throttle_that_names_it() -> None:
         ("second", 3, ()),
         ("third", 0, ()),
     ], "of two that name it the older one has it"
+
+
+def test_a_machine_whose_node_is_there_no_longer_boots_whatever_karpenter_has_said_so_far() -> None:
+    claims = [
+        _on_machine(a_claim("c1", age_s=40), "aws:///a/i-1"),
+        _on_machine(a_claim("c2", age_s=40), "aws:///a/i-2"),
+    ]
+    nodes = [a_node(f"n{number}", is_ready=False, provider_id=f"aws:///a/i-{number}") for number in (1, 3)]
+    joins, memory = count_joins(a_world(claims=claims), JoinMemory(), RULES, 0.0)
+    assert (joins.booting, joins.in_flight) == (2, 2)
+    joins, memory = count_joins(a_world(*nodes, claims=claims), memory, RULES, 5.0)
+    assert (joins.booting, joins.joining, joins.boot_s) == (1, 2, 45.0), "c1 has come; of the other node no claim tells"
+    said = [a_claim("c1", age_s=40, is_registered=True), claims[1]]
+    joins, memory = count_joins(a_world(*nodes, claims=said), memory, RULES, 6.0)
+    assert (joins.booting, joins.joining, joins.boot_s) == (1, 2, 45.0), "and has not come once more"
+    joins, _ = count_joins(a_world(nodes[1], claims=claims), memory, RULES, 7.0)
+    assert (joins.booting, joins.lost) == (2, 0), "a node that went, before Karpenter had seen it, is made anew"
+
+
+def test_nodes_that_have_no_name_of_their_cloud_yet_take_the_place_of_as_many_claims() -> None:
+    claims = [_on_machine(a_claim(f"c{number}"), f"gce://p/z/{number}") for number in range(3)]
+    named = a_node("n0", is_ready=False, taints=(UNREGISTERED,), provider_id="gce://p/z/0")
+    unnamed = a_node("n1", is_ready=False, taints=(UNREGISTERED,))
+    joins, _ = count_joins(a_world(named, unnamed, claims=claims), JoinMemory(), RULES, 0.0)
+    assert (joins.booting, joins.joining) == (1, 2)
+
+
+def _on_machine(claim: NodeClaim, machine: str) -> NodeClaim:
+    return msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, provider_id=machine))

@@ -52,11 +52,13 @@ def test_a_claim_is_where_its_conditions_that_are_true_say(true: str) -> None:
 def test_what_a_claim_says_of_its_machine() -> None:
     labels = {"karpenter.sh/nodepool": "gpu", "node.kubernetes.io/instance-type": "p5"}
     seen = claim(labels=labels)
-    assert (seen.pool, seen.node_name) == ("gpu", "n1")
+    assert (seen.pool, seen.node_name, seen.provider_id) == ("gpu", "n1", "aws:///a/i-1")
     assert seen.capacity == {"cpu": 8_000}
     assert [claim(deletionTimestamp=stamp).is_deleting for stamp in (None, "2026-11-21T11:00:00Z")] == [False, True]
     bare = msgspec.convert({"metadata": {"name": "general-y"}}, NodeClaim)
-    assert (bare.pool, bare.node_name, bare.capacity) == ("", "", {})
+    assert (bare.pool, bare.node_name, bare.provider_id, bare.capacity) == ("", "", "", {})
+    kept = [compact_claim(claim((stage, "True")), Shared()).provider_id for stage in STAGES[:2]]
+    assert kept == ["aws:///a/i-1", ""], "the caches need it until the Node is matched"
 
 
 @pytest.mark.parametrize(

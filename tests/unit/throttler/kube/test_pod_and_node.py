@@ -430,6 +430,12 @@ def test_a_node_keeps_only_what_decisions_read() -> None:
     assert (seen.zone, seen.is_ready, seen.is_cordoned, seen.is_deleting) == ("a", True, True, False)
 
 
+def test_the_name_of_a_machine_is_kept_until_karpenter_has_initialised_its_node() -> None:
+    pool, done = {"karpenter.sh/nodepool": "gpu"}, {"karpenter.sh/initialized": "true"}
+    seen = [node({"labels": labels}, {}, providerID="aws:///a/i-1") for labels in ({}, pool, pool | done)]
+    assert [each.provider_id for each in seen] == ["", "aws:///a/i-1", ""]
+
+
 @pytest.mark.parametrize("status", ["False", "Unknown"])
 def test_a_node_that_does_not_say_ready_is_not(status: str) -> None:
     assert not node(status={"conditions": [{"type": "Ready", "status": status}]}).is_ready
