@@ -91,13 +91,8 @@ def _is_late(claim: NodeClaim, asked_s: Mapping[str, float], memory: JoinMemory,
 def _there(world: JoinWorld) -> frozenset[str]:
     """NodeClaims (by uid) whose Node is there. Karpenter says so a moment later: until then the machine would count as
     booting and as joining, and leave room for one less."""
-    claims = [claim for claim in world.claims if not claim.is_registered]
-    known = {node.provider_id for node in world.nodes.values()} if claims else set()
-    return frozenset(
-        claim.metadata.uid
-        for claim in world.claims
-        if claim.is_registered or (claim.provider_id and claim.provider_id in known)
-    )
+    known = {node.provider_id for node in world.nodes.values()} - {""}
+    return frozenset(c.metadata.uid for c in world.claims if c.is_registered or c.provider_id in known)
 
 
 def _came(
