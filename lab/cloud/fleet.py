@@ -12,13 +12,12 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 
 from lab.cloud.boot_times import Boot, BootDraws, BootTime
-from lab.cloud.json_api import JsonApi
+from lab.cloud.json_api import TRY_AGAIN_AFTER_S, JsonApi, until_served
 from lab.cloud.kubelet_joiner.client import Turns
 from lab.cloud.machine import Machine, MachineKind, MachineOrder, MachineSort
 from lab.errors import LabError
 
 NODES = "/api/v1/nodes"
-TRY_AGAIN_AFTER_S = 1.0
 
 
 class Fleet:
@@ -79,11 +78,7 @@ class Fleet:
 
     async def delete_node(self, name: str) -> None:
         """Delete the machine's Node, as the controller of a real cloud does for a machine that is gone."""
-        while True:
-            with contextlib.suppress(LabError):
-                await self._api.delete(f"{NODES}/{name}")
-                return
-            await asyncio.sleep(TRY_AGAIN_AFTER_S)
+        await until_served(lambda: self._api.delete(f"{NODES}/{name}"))
 
     async def close(self) -> None:
         """Switch every machine off; their Nodes stay as objects."""

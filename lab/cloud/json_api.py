@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from lab.cloud.machines.api_client import ApiClient, ApiError
 from lab.controlplane import ApiAccess
+from lab.errors import LabError
 
 Json: TypeAlias = dict[str, Any]
 
 APPLY = "application/apply-patch+yaml"
 USER_AGENT = "lab-cloud"
 COME_BACK_AFTER_S = 0.5
+TRY_AGAIN_AFTER_S = 1.0
 NOT_FOUND, CONFLICT = 404, 409
 
 
@@ -89,6 +92,15 @@ class JsonApi:
             if event["type"] != "BOOKMARK":
                 changed = event["object"]
                 yield changed["metadata"]["name"], None if event["type"] == "DELETED" else changed
+
+
+async def until_served(send: Callable[[], Awaitable[object]]) -> None:
+    """Send a request until the server has served it: one that is busy, or that a test has killed, comes back."""
+    while True:
+        with contextlib.suppress(LabError):
+            await send()
+            return
+        await asyncio.sleep(TRY_AGAIN_AFTER_S)
 
 
 async def _unless(status: int, request: Awaitable[bytes]) -> Json | None:

@@ -22,8 +22,8 @@ from typing import Any
 import yaml
 
 from lab.binaries import find_binary, find_karpenter_crds
-from lab.cloud.fleet import TRY_AGAIN_AFTER_S, Fleet
-from lab.cloud.json_api import Json, JsonApi
+from lab.cloud.fleet import Fleet
+from lab.cloud.json_api import Json, JsonApi, until_served
 from lab.cloud.karpenter.objects import (
     NODE_CLAIMS_PATH,
     NODE_CLASS_PATH,
@@ -90,11 +90,7 @@ class KarpenterCloud:
         # The kwok provider tells what the claim's pods ask for; a cloud's tells the machine's size, and does so when it
         # launches. Karpenter counts it as the NodePool's usage until the Node tells its own.
         told = {"capacity": instance_type.capacity, "allocatable": instance_type.allocatable}
-        while True:
-            with contextlib.suppress(LabError):
-                await self._api.merge(f"{NODE_CLAIMS_PATH}/{name}/status", {"status": told})
-                return
-            await asyncio.sleep(TRY_AGAIN_AFTER_S)
+        await until_served(lambda: self._api.merge(f"{NODE_CLAIMS_PATH}/{name}/status", {"status": told}))
 
 
 ADMIN_GROUPS = ("system:masters",)
